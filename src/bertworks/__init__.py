@@ -1,0 +1,18 @@
+"""bertworks: the whole life of a BERT-family text encoder, from raw text to answers."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bertworks.serving.predictor import Predictor, load
+
+__version__ = "0.1.0"
+__all__ = ["Predictor", "__version__", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    """Bring in torch only when a model is asked for."""
+    if name in {"Predictor", "load"}:
+        from bertworks.serving import predictor
+
+        return getattr(predictor, name)
+    raise AttributeError(f"module 'bertworks' has no attribute {name!r}")

@@ -1,0 +1,32 @@
+"""The command table: a name, its settings, and where its work is done."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from bertworks.stages import settings
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command; its stage, which may need torch, is imported only to run it."""
+
+    settings: type
+    module: str
+
+    def run(self, chosen: Any) -> dict[str, Any]:
+        """Do the work and return its result as JSON data."""
+        stage: Callable[[Any], dict[str, Any]] = import_module(self.module).run
+        return stage(chosen)
+
+
+COMMANDS = {
+    "quickstart": Command(settings.QuickstartSettings, "bertworks.stages.quickstart"),
+    "learn-vocab": Command(settings.LearnVocabSettings, "bertworks.stages.learn_vocab"),
+    "tokenize": Command(settings.TokenizeSettings, "bertworks.stages.tokenize"),
+    "pretrain": Command(settings.PretrainSettings, "bertworks.stages.pretrain"),
+    "finetune": Command(settings.FinetuneSettings, "bertworks.stages.finetune"),
+    "evaluate": Command(settings.EvaluateSettings, "bertworks.stages.evaluate"),
+    "predict": Command(settings.PredictSettings, "bertworks.stages.predict"),
+}

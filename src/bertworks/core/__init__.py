@@ -1,0 +1,1 @@
+"""What everything else stands on: artifacts, batches, errors, devices, progress."""

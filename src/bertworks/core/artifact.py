@@ -1,0 +1,202 @@
+"""Artifacts: folders that are whole or not there.
+
+A stage fills a temporary folder beside the target. Its files are synced, `manifest.json` (names,
+sizes, sha256, settings, inputs) is written last, and a rename makes the folder appear at once.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import bertworks
+from bertworks.core.errors import ArtifactError, UsageError
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+Kind = Literal["tokenizer", "shards", "model", "checkpoint", "report"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Where an artifact comes from: enough to make it again."""
+
+    command: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    inputs: dict[str, Path] = field(default_factory=dict)
+
+
+@contextmanager
+def saving(folder: Path, *, kind: Kind, origin: Origin, replacing: bool = False) -> Iterator[Path]:
+    """Lend a temporary folder; when the block ends well, it becomes the artifact `folder`."""
+    if not replacing:
+        refuse_existing(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _sweep_leftovers(folder)
+    temporary = folder.with_name(f".{folder.name}.tmp-{os.getpid()}")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    try:
+        yield temporary
+        _seal(temporary, kind, origin)
+        _publish(temporary, folder)
+    except OSError as error:
+        raise ArtifactError(
+            f"cannot write {folder}: {error.strerror or error}; free some space or choose another "
+            "--out (what was there before is untouched)"
+        ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def open_artifact(folder: Path, kind: Kind) -> dict[str, Any]:
+    """Return the manifest of a whole artifact of this kind, after checking every file."""
+    manifest = read_manifest(folder)
+    if manifest["kind"] != kind:
+        raise ArtifactError(f"{folder} holds a {manifest['kind']}, but a {kind} is needed here")
+    for name, expected in manifest["files"].items():
+        _verify(folder / name, expected)
+    return manifest
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return the manifest of a folder without looking at its files."""
+    if not folder.is_dir():
+        raise ArtifactError(f"there is no folder {folder}; check the path")
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise ArtifactError(
+            f"{folder} has no {MANIFEST}: it is not whole, or not ours; make it again"
+        )
+    try:
+        manifest = json.loads(path.read_bytes())
+        kind, files = manifest["kind"], manifest["files"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ArtifactError(f"{path} is torn ({error}); make the folder again") from error
+    if manifest.get("format") != FORMAT or not isinstance(files, dict) or not isinstance(kind, str):
+        raise ArtifactError(
+            f"{path} has format {manifest.get('format')}, this version reads {FORMAT}; "
+            "make the folder again"
+        )
+    return manifest
+
+
+def is_whole(folder: Path, kind: Kind) -> bool:
+    """Tell whether the folder is an undamaged artifact of this kind."""
+    try:
+        open_artifact(folder, kind)
+    except ArtifactError:
+        return False
+    return True
+
+
+def refuse_existing(folder: Path) -> None:
+    """Stop before work begins that would have to overwrite something."""
+    if (folder / MANIFEST).exists() or (folder.exists() and not folder.is_dir()):
+        raise UsageError(f"{folder} exists already; choose another --out or remove it first")
+
+
+def write_synced(path: Path, data: bytes) -> None:
+    """Write a file so that it is on the disk when this returns."""
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Put a folder's list of names on the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sha256_of(path: Path) -> str:
+    """Return the sha256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _seal(folder: Path, kind: Kind, origin: Origin) -> None:
+    files = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())
+        files[str(path.relative_to(folder))] = _fingerprint(path)
+    manifest = {
+        "kind": kind,
+        "format": FORMAT,
+        "version": bertworks.__version__,
+        **asdict(origin),
+        "inputs": {name: _input_entry(path) for name, path in origin.inputs.items()},
+        "files": files,
+    }
+    write_synced(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False).encode())
+    sync_folder(folder)
+
+
+def _publish(temporary: Path, folder: Path) -> None:
+    if folder.is_dir():
+        _publish_inside(temporary, folder)
+    else:
+        temporary.rename(folder)
+    sync_folder(folder.parent)
+
+
+def _publish_inside(temporary: Path, folder: Path) -> None:
+    """Move the files into an existing folder; while they move it has no manifest."""
+    (folder / MANIFEST).unlink(missing_ok=True)
+    names = sorted((path.name for path in temporary.iterdir()), key=lambda name: name == MANIFEST)
+    for name in names:
+        if (folder / name).is_dir():
+            shutil.rmtree(folder / name)
+        (temporary / name).replace(folder / name)
+    sync_folder(folder)
+
+
+def _sweep_leftovers(folder: Path) -> None:
+    """Remove temporary folders that dead processes left beside the target."""
+    for leftover in folder.parent.glob(f".{folder.name}.tmp-*"):
+        owner = leftover.name.rpartition("-")[2]
+        if not (owner.isdigit() and _is_alive(int(owner))):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _fingerprint(path: Path) -> dict[str, Any]:
+    return {"size": path.stat().st_size, "sha256": sha256_of(path)}
+
+
+def _input_entry(path: Path) -> dict[str, Any]:
+    """Name an input by its manifest's hash, or by its own when it is a plain file."""
+    named = path / MANIFEST if path.is_dir() else path
+    return {"path": str(path), "sha256": sha256_of(named) if named.is_file() else None}
+
+
+def _verify(path: Path, expected: dict[str, Any]) -> None:
+    if not path.is_file():
+        raise ArtifactError(f"{path} is missing; make the folder again")
+    size = path.stat().st_size
+    if size != expected["size"]:
+        raise ArtifactError(
+            f"{path} has {size} bytes, its manifest says {expected['size']}; make the folder again"
+        )
+    if sha256_of(path) != expected["sha256"]:
+        raise ArtifactError(f"{path} is damaged (its sha256 differs); make the folder again")

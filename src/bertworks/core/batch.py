@@ -1,0 +1,101 @@
+"""The one batch layout: all texts end to end, with the place where each begins.
+
+Shapes, everywhere: T tokens, N texts, D hidden, H attention heads, K head size, V pieces.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from bertworks.core.pieces import IGNORE
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the texts of a flat batch begin and end."""
+
+    starts: Tensor  # [N+1] int32, on the batch's device
+    lengths: tuple[int, ...]  # on the host, so that no kernel launch waits for the device
+
+    @classmethod
+    def of(cls, lengths: tuple[int, ...]) -> Self:
+        """Lay texts of these lengths end to end."""
+        ends = torch.tensor(lengths, dtype=torch.int32).cumsum(0, dtype=torch.int32)
+        return cls(torch.cat([ends.new_zeros(1), ends]), lengths)
+
+    @cached_property
+    def longest(self) -> int:
+        """The length of the longest text."""
+        return max(self.lengths, default=0)
+
+    @cached_property
+    def runs(self) -> tuple[tuple[int, int], ...]:
+        """Neighbours of equal length as (number of texts, length): rectangles without padding."""
+        return tuple((len(list(group)), length) for length, group in groupby(self.lengths))
+
+    def first_tokens(self) -> Tensor:
+        """Return the index of each text's first token, [N]."""
+        return self.starts[:-1]
+
+    def to(self, device: torch.device) -> Self:
+        """Return the layout with its starts on a device."""
+        return replace(self, starts=self.starts.to(device, non_blocking=True))
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a task should find: one value per text, or one per token named in `at`."""
+
+    values: Tensor  # IGNORE where there is nothing to find
+    at: Tensor | None = None  # token indices into the flat batch; None: one value per text
+    weights: Tensor | None = None  # the share of each value; None: all count fully
+
+    @cached_property
+    def count(self) -> float:
+        """How much there is to find; a loss summed over the target is divided by this."""
+        found = self.values != IGNORE
+        if self.weights is None:
+            return float(found.sum())
+        return float(self.weights[found].sum())
+
+    def to(self, device: torch.device) -> Self:
+        """Return the target on a device, its count taken before it leaves the host."""
+        at = None if self.at is None else self.at.to(device, non_blocking=True)
+        weights = None if self.weights is None else self.weights.to(device, non_blocking=True)
+        moved = replace(
+            self, values=self.values.to(device, non_blocking=True), at=at, weights=weights
+        )
+        moved.__dict__["count"] = self.count
+        return moved
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Texts end to end, and what should be found in them."""
+
+    tokens: Tensor  # [T]
+    positions: Tensor  # [T] the place of each token in its text
+    segments: Tensor  # [T] 0 in the first text of a pair, 1 in the second
+    layout: Layout
+    targets: dict[str, Target]  # by the name of the task
+    ids: tuple[int, ...]  # which example or passage each text is, for messages
+
+    @property
+    def num_texts(self) -> int:
+        """The number of texts."""
+        return len(self.layout.lengths)
+
+    def to(self, device: torch.device) -> Self:
+        """Return the batch on a device."""
+        return replace(
+            self,
+            tokens=self.tokens.to(device, non_blocking=True),
+            positions=self.positions.to(device, non_blocking=True),
+            segments=self.segments.to(device, non_blocking=True),
+            layout=self.layout.to(device),
+            targets={name: target.to(device) for name, target in self.targets.items()},
+        )

@@ -1,0 +1,61 @@
+"""Where and how a run computes; the only module that reads the machine and its environment."""
+
+import subprocess
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+import torch
+
+from bertworks.core.errors import UsageError
+
+DeviceName = Literal["auto", "cpu", "cuda"]
+Precision = Literal["auto", "fp32", "bf16"]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The device and precision of one run."""
+
+    device: torch.device
+    precision: Literal["fp32", "bf16"]
+
+    def autocast(self) -> AbstractContextManager[None]:
+        """Return the context in which a forward pass runs."""
+        if self.precision == "fp32":
+            return nullcontext()
+        return torch.autocast(self.device.type, torch.bfloat16)
+
+
+def prepare(
+    device: DeviceName = "auto", *, precision: Precision = "auto", threads: int | None = None
+) -> Machine:
+    """Choose the device and set up its arithmetic; call it before the first tensor."""
+    # A peaked softmax makes denormal numbers, which slow CPU products many times over. Worker
+    # threads inherit the setting when they are started, which the first large operation does.
+    torch.set_flush_denormal(True)
+    if threads is not None:
+        torch.set_num_threads(threads)
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UsageError("no CUDA device is visible here; use --device cpu")
+    chosen = "cuda" if device != "cpu" and torch.cuda.is_available() else "cpu"
+    return Machine(torch.device(chosen), _choose_precision(chosen, precision))
+
+
+def _choose_precision(device: str, wanted: Precision) -> Literal["fp32", "bf16"]:
+    if device == "cuda":
+        torch.backends.cuda.matmul.allow_tf32 = True
+        return "fp32" if wanted == "fp32" else "bf16"
+    if wanted == "bf16" and not cpu_runs_bf16():
+        raise UsageError("this CPU announces bf16 but cannot run it; use --precision fp32")
+    return "bf16" if wanted == "bf16" else "fp32"
+
+
+@cache
+def cpu_runs_bf16() -> bool:
+    """Try a bf16 product in a child process: some CPUs announce it and die of it."""
+    trial = "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); (a @ a).sum().item()"
+    done = subprocess.run([sys.executable, "-c", trial], capture_output=True, check=False)
+    return done.returncode == 0

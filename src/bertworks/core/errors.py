@@ -1,0 +1,38 @@
+"""What can go wrong in a way that a user can mend; each message says what, where and how."""
+
+
+class BertworksError(Exception):
+    """Something failed; the message is one sentence with the remedy."""
+
+    exit_code = 1
+
+
+class UsageError(BertworksError):
+    """A command, flag or recipe that cannot be meant."""
+
+    exit_code = 2
+
+
+class DataError(BertworksError):
+    """A file or row that cannot be used."""
+
+
+class ArtifactError(BertworksError):
+    """A folder that is missing, torn, or of another kind."""
+
+
+class MissingPackageError(BertworksError):
+    """An optional package that this feature needs."""
+
+
+class TrainingError(BertworksError):
+    """A run that must not go on."""
+
+
+class InterruptedRunError(BertworksError):
+    """A signal ended the run after its checkpoint was saved."""
+
+    def __init__(self, message: str, *, signal_number: int) -> None:
+        super().__init__(message)
+        # Shells know this form: 130 for an interrupt, 143 for a termination.
+        self.exit_code = 128 + signal_number

@@ -1,0 +1,64 @@
+"""Lines of text files, compressed or not, whatever is in them."""
+
+import gzip
+import lzma
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from bertworks.core.errors import DataError
+from bertworks.core.quarantine import Quarantine
+
+LONGEST_LINE = 1_000_000  # bytes; a longer line is no paragraph and no row
+COMPRESSIONS = {".gz": gzip.open, ".xz": lzma.open}
+
+
+def require_content(file: Path) -> None:
+    """Stop when a file is missing or empty."""
+    if not file.exists():
+        raise DataError(f"there is no file {file}; check the path")
+    if file.is_dir():
+        raise DataError(f"{file} is a folder, but a file is needed here")
+    if file.stat().st_size == 0:
+        raise DataError(f"{file} is empty; give a file with text in it")
+
+
+def plain_suffix(file: Path) -> str:
+    """Return the suffix that tells the format, behind any compression's."""
+    return file.with_suffix("").suffix if file.suffix in COMPRESSIONS else file.suffix
+
+
+def open_bytes(file: Path) -> IO[bytes]:
+    """Open a file for reading, compressed or not."""
+    return COMPRESSIONS.get(file.suffix, open)(file, "rb")  # type: ignore[operator]
+
+
+def read_lines(file: Path, quarantine: Quarantine) -> Iterator[tuple[int, str]]:
+    """Yield (line number, text) of every line that can be read as text."""
+    for number, raw in _raw_lines(file):
+        if len(raw) > LONGEST_LINE:
+            quarantine.add(file, number, f"longer than {LONGEST_LINE:,} bytes; split it into lines")
+            continue
+        try:
+            line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            quarantine.add(file, number, f"not UTF-8 at byte {error.start}")
+            continue
+        if "\0" in line:
+            quarantine.add(file, number, "holds a NUL character")
+            continue
+        yield number, line
+
+
+def _raw_lines(file: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield numbered lines; of an overlong one only as much as shows that it is too long."""
+    number = 0
+    try:
+        with open_bytes(file) as stream:
+            while raw := stream.readline(LONGEST_LINE + 1):
+                number += 1
+                yield number, raw
+                while len(raw) > LONGEST_LINE and not raw.endswith(b"\n"):
+                    raw = stream.readline(LONGEST_LINE + 1)
+    except (EOFError, lzma.LZMAError, OSError) as error:
+        raise DataError(f"{file} cannot be read after line {number}: {error}") from error

@@ -1,0 +1,24 @@
+"""The pieces with a meaning of their own, and the target that is none."""
+
+from dataclasses import asdict, dataclass
+
+IGNORE = -100  # the target value that no loss looks at; torch's cross-entropy knows it too
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpecialIds:
+    """Where a vocabulary keeps its special pieces."""
+
+    pad: int
+    unknown: int
+    first: int
+    separator: int
+    mask: int
+
+    def as_tuple(self) -> tuple[int, ...]:
+        """Return the ids in BERT's order."""
+        return (self.pad, self.unknown, self.first, self.separator, self.mask)
+
+    def as_json(self) -> dict[str, int]:
+        """Return the ids under their names."""
+        return asdict(self)

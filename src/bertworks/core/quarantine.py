@@ -1,0 +1,59 @@
+"""Bad rows: set aside with their line and the reason, counted, never silently dropped."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bertworks.core.errors import DataError
+
+LARGEST_SHARE = 0.1  # more bad rows than this, and the file is probably not what it seems
+MOST_KEPT = 10_000  # beyond this rows are counted but no longer kept
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """One row that could not be used."""
+
+    file: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file} line {self.line}: {self.reason}"
+
+
+@dataclass
+class Quarantine:
+    """The rows set aside while reading, and how many were fine."""
+
+    rows: list[BadRow] = field(default_factory=list)
+    num_bad: int = 0
+    num_good: int = 0
+
+    def add(self, file: Path, line: int, reason: str) -> None:
+        """Set one row aside."""
+        self.num_bad += 1
+        if len(self.rows) < MOST_KEPT:
+            self.rows.append(BadRow(str(file), line, reason))
+
+    def check(self) -> None:
+        """Stop when too much is bad to trust the rest."""
+        total = self.num_bad + self.num_good
+        if self.num_bad > LARGEST_SHARE * total:
+            raise DataError(
+                f"{self.num_bad} of {total} rows cannot be used, the first at {self.rows[0]}; "
+                "mend the file and try again"
+            )
+
+    def summary(self) -> str | None:
+        """Return one sentence about what was set aside, or None."""
+        if not self.num_bad:
+            return None
+        rows = "1 row was" if self.num_bad == 1 else f"{self.num_bad} rows were"
+        return f"{rows} set aside in quarantine.jsonl; the first: {self.rows[0]}"
+
+    def write(self, folder: Path) -> None:
+        """Write the rows into a folder, if there are any."""
+        if self.rows:
+            lines = [json.dumps(vars(row), ensure_ascii=False) + "\n" for row in self.rows]
+            (folder / "quarantine.jsonl").write_text("".join(lines), encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Raw text: reading documents and finding their sentences."""

@@ -1,0 +1,26 @@
+"""A document: one continuous text of a corpus."""
+
+import hashlib
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Document:
+    """Paragraphs that belong together, in order."""
+
+    paragraphs: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        return "\n".join(self.paragraphs)
+
+    @property
+    def num_bytes(self) -> int:
+        """The size of the text, for progress."""
+        return sum(len(paragraph.encode()) + 1 for paragraph in self.paragraphs)
+
+    def is_held_out(self, share: float) -> bool:
+        """Tell whether this document is kept for evaluation; its text alone decides."""
+        digest = hashlib.blake2b(self.text.encode(), digest_size=8).digest()
+        return int.from_bytes(digest, "big") < share * 2**64

@@ -1,0 +1,1 @@
+"""From pieces to batches: shards, passages, masking, labelled examples, windows, loading."""

@@ -1,0 +1,137 @@
+"""Labelled data: rows of JSONL, CSV or TSV as examples."""
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertworks.core.errors import DataError, UsageError
+from bertworks.core.lines import plain_suffix, read_lines, require_content
+from bertworks.core.quarantine import Quarantine
+
+COLUMNS = ("text", "text_b", "label")
+
+
+@dataclass(frozen=True)
+class Example:
+    """One text or pair of texts, with its label where it is known."""
+
+    text: str
+    text_b: str | None = None
+    label: str | None = None
+    line: int = 0
+
+
+def read_examples(
+    file: Path,
+    quarantine: Quarantine,
+    *,
+    columns: dict[str, str] | None = None,
+    labelled: bool = True,
+) -> list[Example]:
+    """Return the examples of a file; rows that cannot be used go to the quarantine."""
+    examples = list(stream_examples(file, quarantine, columns=columns, labelled=labelled))
+    quarantine.check()
+    if not examples:
+        raise DataError(f"{file} holds no rows; give a file with examples in it")
+    return examples
+
+
+def stream_examples(
+    file: Path,
+    quarantine: Quarantine,
+    *,
+    columns: dict[str, str] | None = None,
+    labelled: bool = True,
+) -> Iterator[Example]:
+    """Yield the examples of a file one by one."""
+    require_content(file)
+    reader = _READERS.get(plain_suffix(file))
+    if reader is None:
+        known = ", ".join(_READERS)
+        raise UsageError(f"{file} has no known format; its name should end with {known} (.gz, .xz)")
+    for line, row in reader(file, quarantine):
+        found = make_example(row, line, columns=columns, labelled=labelled)
+        if isinstance(found, Example):
+            quarantine.num_good += 1
+            yield found
+        else:
+            quarantine.add(file, line, found)
+
+
+def make_example(
+    row: dict[str, Any], line: int, *, columns: dict[str, str] | None = None, labelled: bool = True
+) -> Example | str:
+    """Return a row as an example, or the reason why it is none."""
+    values = {name: row.get((columns or {}).get(name, name)) for name in COLUMNS}
+    text, text_b, label = (values[name] for name in COLUMNS)
+    if not isinstance(text, str) or not text.strip():
+        return f"no {(columns or {}).get('text', 'text')!r} (found {', '.join(row) or 'nothing'})"
+    if text_b is not None and (not isinstance(text_b, str) or not text_b.strip()):
+        return f"{(columns or {}).get('text_b', 'text_b')!r} is empty or not a string"
+    name = label_name(label)
+    if labelled and name is None:
+        return f"no {(columns or {}).get('label', 'label')!r} (found {', '.join(row) or 'nothing'})"
+    return Example(text, text_b, name, line)
+
+
+def label_name(label: Any) -> str | None:
+    """Return a label as the text that names it, or None where there is none."""
+    if isinstance(label, bool):
+        return "true" if label else "false"
+    if isinstance(label, int):
+        return str(label)
+    return label.strip() or None if isinstance(label, str) else None
+
+
+def parse_columns(pairs: tuple[str, ...]) -> dict[str, str]:
+    """Read `text=sentence` as: the column `sentence` holds the text."""
+    columns = {}
+    for pair in pairs:
+        ours, equals, theirs = pair.partition("=")
+        if not equals or ours not in COLUMNS or not theirs:
+            raise UsageError(f"--columns takes NAME=COLUMN with {', '.join(COLUMNS)}; got {pair!r}")
+        columns[ours] = theirs
+    return columns
+
+
+def _read_jsonl(file: Path, quarantine: Quarantine) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in read_lines(file, quarantine):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if isinstance(row, dict):
+            yield number, row
+        else:
+            quarantine.add(file, number, "not a JSON object")
+
+
+def _read_tsv(file: Path, quarantine: Quarantine) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Split on tabs alone: the public sets hold bare quote characters."""
+    rows = ((n, line.rstrip("\r\n").split("\t")) for n, line in read_lines(file, quarantine))
+    return _with_header(file, rows, quarantine)
+
+
+def _read_csv(file: Path, quarantine: Quarantine) -> Iterator[tuple[int, dict[str, Any]]]:
+    lines = csv.reader(line for _, line in read_lines(file, quarantine))
+    return _with_header(file, ((lines.line_num, row) for row in lines), quarantine)
+
+
+def _with_header(
+    file: Path, rows: Iterator[tuple[int, list[str]]], quarantine: Quarantine
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    _, header = next(rows, (0, []))
+    for number, row in rows:
+        if len(row) == len(header):
+            yield number, dict(zip(header, row, strict=True))
+        elif any(row):
+            quarantine.add(file, number, f"{len(row)} columns, but the header has {len(header)}")
+
+
+_Reader = Callable[[Path, Quarantine], Iterator[tuple[int, dict[str, Any]]]]
+_READERS: dict[str, _Reader] = {".jsonl": _read_jsonl, ".tsv": _read_tsv, ".csv": _read_csv}

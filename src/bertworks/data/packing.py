@@ -1,0 +1,89 @@
+"""From texts of pieces to flat batches: grouping by a token budget, laying end to end."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from bertworks.core.batch import Batch, Layout, Target
+from bertworks.core.pieces import SpecialIds
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What should be found in one text: values, the places they speak of, and their share."""
+
+    values: tuple[int, ...] | np.ndarray
+    at: tuple[int, ...] | np.ndarray | None = (
+        None  # token places in the text; None: the text itself
+    )
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Features:
+    """One text (or one window of a long one) as the network reads it."""
+
+    tokens: np.ndarray
+    segments: np.ndarray
+    goals: dict[str, Goal] = field(default_factory=dict)
+    example: int = 0  # which example or passage it comes from
+
+
+def flatten(texts: Sequence[Features]) -> Batch:
+    """Lay texts end to end as one batch."""
+    lengths = tuple(len(text.tokens) for text in texts)
+    layout = Layout.of(lengths)
+    tokens = np.concatenate([text.tokens for text in texts]).astype(np.int64)
+    segments = np.concatenate([text.segments for text in texts]).astype(np.int64)
+    positions = np.concatenate([np.arange(length) for length in lengths])
+    starts = np.cumsum((0, *lengths[:-1]))
+    names = texts[0].goals
+    return Batch(
+        tokens=torch.from_numpy(tokens),
+        positions=torch.from_numpy(positions),
+        segments=torch.from_numpy(segments),
+        layout=layout,
+        targets={name: _join([text.goals[name] for text in texts], starts) for name in names},
+        ids=tuple(text.example for text in texts),
+    )
+
+
+def join_pieces(
+    first: np.ndarray, second: np.ndarray | None, specials: SpecialIds
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return tokens and segments of `[CLS] first [SEP]` or `[CLS] first [SEP] second [SEP]`."""
+    begin, separator = np.array([specials.first]), np.array([specials.separator])
+    parts = [begin, first, separator] + ([] if second is None else [second, separator])
+    tokens = np.concatenate(parts).astype(np.int64)
+    segments = np.zeros(len(tokens), dtype=np.int64)
+    segments[len(first) + 2 :] = 1
+    return tokens, segments
+
+
+def group_by_budget(lengths: np.ndarray, *, budget: int) -> list[slice]:
+    """Cut a sequence of texts into neighbours that fill a token budget; none is left out."""
+    ends = np.cumsum(lengths)
+    groups = []
+    first = 0
+    while first < len(lengths):
+        used = ends[first - 1] if first else 0
+        after = int(np.searchsorted(ends, used + budget, side="right"))
+        after = max(after, first + 1)
+        groups.append(slice(first, after))
+        first = after
+    return groups
+
+
+def _join(goals: list[Goal], starts: np.ndarray) -> Target:
+    values = torch.from_numpy(np.concatenate([np.asarray(goal.values) for goal in goals]))
+    at = None
+    if goals[0].at is not None:
+        places = [np.asarray(goal.at) + start for goal, start in zip(goals, starts, strict=True)]
+        at = torch.from_numpy(np.concatenate(places).astype(np.int64))
+    weights = None
+    if any(goal.weight != 1.0 for goal in goals):
+        shares = [np.full(len(goal.values), goal.weight, np.float32) for goal in goals]
+        weights = torch.from_numpy(np.concatenate(shares))
+    return Target(values.long(), at, weights)

@@ -1,0 +1,170 @@
+"""Token shards: a corpus as memory-mapped piece ids with document, sentence and word-start marks.
+
+A shards folder holds parts of equal capacity; a document lies in one part. Per part:
+
+    tokens-00000.bin      piece ids, end to end (uint16, or uint32 for large vocabularies)
+    words-00000.bin       one bit per token: does it begin a word?
+    sentences-00000.bin   int64: where each sentence ends, counted in tokens of the part
+    documents-00000.bin   int64: where each document ends, counted in sentences of the part
+    held-out-00000.bin    uint8 per document: is it kept for evaluation?
+
+`shards.json` names the vocabulary size, the special ids and the counts.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from bertworks.core.artifact import open_artifact
+from bertworks.core.errors import ArtifactError
+from bertworks.core.pieces import SpecialIds
+
+TOKENS_PER_PART = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class TokenizedDocuments:
+    """Some documents as pieces: what a tokenizing process hands to the writer."""
+
+    tokens: np.ndarray  # all pieces, end to end
+    sentences: np.ndarray  # pieces per sentence
+    documents: np.ndarray  # sentences per document
+    is_held_out: np.ndarray  # per document
+
+
+class ShardWriter:
+    """Writes documents in order into parts, holding one part's marks in memory at most."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        specials: SpecialIds,
+        word_starts: np.ndarray,
+        tokens_per_part: int = TOKENS_PER_PART,
+    ) -> None:
+        self.folder = folder
+        self.specials = specials
+        self.word_starts = word_starts
+        self.tokens_per_part = tokens_per_part
+        self.dtype = np.uint16 if len(word_starts) <= 2**16 else np.uint32
+        self.parts: list[dict[str, int]] = []
+        self._waiting: list[TokenizedDocuments] = []
+        self._num_waiting = 0
+
+    def add(self, documents: TokenizedDocuments) -> None:
+        """Take documents; write a part when enough have come."""
+        self._waiting.append(documents)
+        self._num_waiting += len(documents.tokens)
+        if self._num_waiting >= self.tokens_per_part:
+            self._write_part()
+
+    def finish(self) -> dict[str, Any]:
+        """Write what is left and the description; return the description."""
+        if self._waiting:
+            self._write_part()
+        totals = {key: sum(part[key] for part in self.parts) for key in _COUNTS}
+        description = {
+            "vocab_size": len(self.word_starts),
+            "specials": self.specials.as_json(),
+            "dtype": np.dtype(self.dtype).name,
+            **totals,
+            "parts": self.parts,
+        }
+        (self.folder / "shards.json").write_text(json.dumps(description, indent=1))
+        return description
+
+    def _write_part(self) -> None:
+        tokens = np.concatenate([chunk.tokens for chunk in self._waiting]).astype(self.dtype)
+        sentences = np.concatenate([chunk.sentences for chunk in self._waiting])
+        documents = np.concatenate([chunk.documents for chunk in self._waiting])
+        held_out = np.concatenate([chunk.is_held_out for chunk in self._waiting])
+        self._waiting, self._num_waiting = [], 0
+        number = len(self.parts)
+        tokens.tofile(_file(self.folder, "tokens", number))
+        np.packbits(self.word_starts[tokens]).tofile(_file(self.folder, "words", number))
+        np.cumsum(sentences, dtype=np.int64).tofile(_file(self.folder, "sentences", number))
+        np.cumsum(documents, dtype=np.int64).tofile(_file(self.folder, "documents", number))
+        held_out.astype(np.uint8).tofile(_file(self.folder, "held-out", number))
+        counts = (len(tokens), len(sentences), len(documents), int(held_out.sum()))
+        self.parts.append(dict(zip(_COUNTS, counts, strict=True)))
+
+
+class Shards:
+    """A corpus of piece ids; opened by memory map, so its size is no burden."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._open()
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Open a shards folder after checking every file of it."""
+        open_artifact(folder, "shards")
+        return cls(folder)
+
+    def _open(self) -> None:
+        try:
+            description = json.loads((self.folder / "shards.json").read_text())
+        except (OSError, ValueError) as error:
+            raise ArtifactError(f"{self.folder} is no shards folder ({error})") from error
+        self.vocab_size: int = description["vocab_size"]
+        self.specials = SpecialIds(**description["specials"])
+        self.num_tokens: int = description["tokens"]
+        numbers = range(len(description["parts"]))
+        dtype = np.dtype(description["dtype"])
+        self._tokens = [_map(_file(self.folder, "tokens", n), dtype) for n in numbers]
+        self._words = [_map(_file(self.folder, "words", n), np.dtype(np.uint8)) for n in numbers]
+        self._part_starts = _starts([len(tokens) for tokens in self._tokens])
+        sentences = [_map(_file(self.folder, "sentences", n), np.dtype(np.int64)) for n in numbers]
+        documents = [_map(_file(self.folder, "documents", n), np.dtype(np.int64)) for n in numbers]
+        held_out = [_map(_file(self.folder, "held-out", n), np.dtype(np.uint8)) for n in numbers]
+        self.sentence_starts = _join_ends(sentences, self._part_starts)
+        self.document_starts = _join_ends(documents, _starts([len(ends) for ends in sentences]))
+        self.is_held_out = np.concatenate(held_out).astype(bool)
+
+    def tokens(self, start: int, end: int) -> np.ndarray:
+        """Return the pieces from start to end, which lie in one document."""
+        part = int(np.searchsorted(self._part_starts, start, side="right")) - 1
+        offset = int(self._part_starts[part])
+        return self._tokens[part][start - offset : end - offset]
+
+    def begins_word(self, start: int, end: int) -> np.ndarray:
+        """Tell for the pieces from start to end whether each begins a word."""
+        part = int(np.searchsorted(self._part_starts, start, side="right")) - 1
+        first, last = start - int(self._part_starts[part]), end - int(self._part_starts[part])
+        bits = np.unpackbits(self._words[part][first // 8 : -(-last // 8)])
+        return bits[first % 8 : first % 8 + last - first].astype(bool)
+
+    def __getstate__(self) -> Path:
+        """Travel to a worker process as a path, not as a copy of the corpus."""
+        return self.folder
+
+    def __setstate__(self, folder: Path) -> None:
+        """Open the same files again."""
+        self.folder = folder
+        self._open()
+
+
+_COUNTS = ("tokens", "sentences", "documents", "held_out_documents")
+
+
+def _file(folder: Path, name: str, part: int) -> Path:
+    return folder / f"{name}-{part:05d}.bin"
+
+
+def _map(path: Path, dtype: np.dtype[Any]) -> np.ndarray:
+    return np.memmap(path, dtype=dtype, mode="r")
+
+
+def _starts(sizes: list[int]) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+
+def _join_ends(ends: list[np.ndarray], offsets: np.ndarray) -> np.ndarray:
+    """Turn the ends within each part into starts within the whole, closed by the last end."""
+    joined = [part + offset for part, offset in zip(ends, offsets, strict=False)]
+    return np.concatenate([np.zeros(1, np.int64), *joined])

@@ -1,0 +1,27 @@
+"""What a system without a network reaches: the honest thing to compare with."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bertworks.data.examples import Example
+from bertworks.tasks.metrics import scikit_learn
+
+
+def tfidf_match(training: Sequence[Example], test: Sequence[Example]) -> list[str]:
+    """Label each test pair by the TF-IDF cosine of its texts and a fitted threshold."""
+    texts = [text for example in training for text in (example.text, example.text_b or "")]
+    vectorizer = scikit_learn("feature_extraction.text").TfidfVectorizer(
+        sublinear_tf=True, ngram_range=(1, 2), min_df=2
+    )
+    vectorizer.fit(texts)
+    model = scikit_learn("linear_model").LogisticRegression(C=100.0)
+    model.fit(_cosines(vectorizer, training), [example.label for example in training])
+    return [str(label) for label in model.predict(_cosines(vectorizer, test))]
+
+
+def _cosines(vectorizer: Any, pairs: Sequence[Example]) -> np.ndarray:
+    first = vectorizer.transform([pair.text for pair in pairs])
+    second = vectorizer.transform([pair.text_b or "" for pair in pairs])
+    return np.asarray(first.multiply(second).sum(axis=1)).reshape(-1, 1)

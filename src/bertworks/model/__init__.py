@@ -1,0 +1,1 @@
+"""The network: its description, its layers, its task heads, its weights."""

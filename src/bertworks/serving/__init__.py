@@ -1,0 +1,1 @@
+"""Answering: a model folder opened and put to work."""

@@ -1,0 +1,170 @@
+"""A model put to work: texts in, answers and vectors out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bertworks.core.batch import Layout
+from bertworks.core.device import DeviceName, Machine, Precision, prepare
+from bertworks.core.errors import DataError, UsageError
+from bertworks.data.example_batches import length_sorted_batches
+from bertworks.data.examples import Example, make_example
+from bertworks.data.packing import Features, join_pieces
+from bertworks.data.windows import cut_text
+from bertworks.serving.model_folder import OpenModel, open_model
+from bertworks.tasks.answering import BATCH_TOKENS, answer
+from bertworks.tasks.task import Answer, Task
+
+Pooling = Literal["mean", "first", "max"]
+Input = str | tuple[str, str] | dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One piece that may stand behind a mask."""
+
+    token: str
+    probability: float
+
+
+def load(
+    path: str | Path, *, device: DeviceName = "auto", precision: Precision = "fp32"
+) -> "Predictor":
+    """Open a model folder, ours or Hugging Face's, ready to answer."""
+    machine = prepare(device, precision=precision)
+    return Predictor(open_model(Path(path)), machine)
+
+
+class Predictor:
+    """An opened model that answers."""
+
+    def __init__(self, opened: OpenModel, machine: Machine) -> None:
+        self.model = opened.model.to(machine.device).eval()
+        self.tokenizer = opened.tokenizer
+        self.machine = machine
+
+    @property
+    def task(self) -> Task:
+        """The task that `predict` answers: the model's first."""
+        if not self.model.tasks:
+            raise UsageError("this model has no task head; fine-tune it first, or use embed")
+        return next(iter(self.model.tasks.values()))
+
+    @property
+    def longest(self) -> int:
+        """How many pieces the network reads at once; longer texts are read in windows."""
+        return self.model.config.max_positions
+
+    def predict(self, inputs: Sequence[Input]) -> list[Answer]:
+        """Return one answer per input, in order; an input is a text, a pair or a row."""
+        return self.answer_examples([_as_example(item, n) for n, item in enumerate(inputs, 1)])
+
+    def answer_examples(
+        self, examples: Sequence[Example], task: Task | None = None
+    ) -> list[Answer]:
+        """Return one answer per example, in order."""
+        chosen = task or self.task
+        return self.answer_windows([self.windows(example, chosen) for example in examples], chosen)
+
+    def windows(self, example: Example, task: Task) -> list[Features]:
+        """Return the windows in which the network reads an example for a task."""
+        return task.features(example, self.tokenizer, longest=self.longest)
+
+    def answer_windows(self, windows: Sequence[list[Features]], task: Task) -> list[Answer]:
+        """Return one answer per example, in order, from the windows of each."""
+        return answer(self.model, task, windows, tokenizer=self.tokenizer, machine=self.machine)
+
+    def fill_mask(self, text: str, *, num_candidates: int = 5) -> list[Any]:
+        """Return the candidates of the mask, best first; of several masks, one list for each."""
+        task = self.model.tasks.get("fill_mask")
+        if task is None:
+            raise UsageError("this model has no fill-mask head; load a pre-trained model instead")
+        task.num_candidates = num_candidates  # type: ignore[attr-defined]
+        masks = self.answer_examples([Example(text)], task)[0]["masks"]
+        found = [[Candidate(**candidate) for candidate in mask] for mask in masks]
+        return found[0] if len(found) == 1 else found
+
+    def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        pooling: Pooling = "mean",
+        normalize: bool = True,
+        max_length: int | None = None,
+    ) -> np.ndarray:
+        """Return one vector per text, float32 [N, D].
+
+        A text longer than the network reads is pooled over windows of all of it; `max_length` cuts
+        texts to so many pieces (special ones counted) instead.
+        """
+        if isinstance(texts, str):
+            raise UsageError("embed takes a list of texts; put the text into a list")
+        windows = [
+            window
+            for number, ids in enumerate(self.tokenizer.ids_of(texts))
+            for window in self._text_windows(np.array(ids, dtype=np.int64), number, max_length)
+        ]
+        rows = np.zeros((len(windows), self.model.config.hidden_size), np.float32)
+        with torch.inference_mode():
+            for places, batch in length_sorted_batches(windows, budget=BATCH_TOKENS):
+                moved = batch.to(self.machine.device)
+                with self.machine.autocast():
+                    hidden = self.model.encoder(moved)
+                rows[places] = pool_texts(hidden.float(), moved.layout, pooling).cpu().numpy()
+        vectors = _merge_windows(rows, windows, len(texts), pooling)
+        if normalize:
+            vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        return vectors
+
+    def _text_windows(self, ids: np.ndarray, number: int, max_length: int | None) -> list[Features]:
+        limit = self.longest if max_length is None else min(max_length, self.longest)
+        if limit < 3:
+            raise UsageError(f"max_length is {max_length}; the least is 3")
+        cut = cut_text(ids, room=limit - 2) if max_length is None else [ids[: limit - 2]]
+        joined = (join_pieces(window, None, self.tokenizer.specials) for window in cut)
+        return [Features(tokens, segments, example=number) for tokens, segments in joined]
+
+
+def pool_texts(hidden: Tensor, layout: Layout, pooling: Pooling) -> Tensor:
+    """Make one vector of each text's tokens, [T, D] -> [N, D]."""
+    if pooling == "first":
+        return hidden.index_select(0, layout.first_tokens())
+    if pooling not in ("mean", "max"):
+        raise UsageError(f"pooling {pooling!r} is not known; use mean, first or max")
+    lengths = torch.tensor(layout.lengths, device=hidden.device)
+    return torch.segment_reduce(hidden, pooling, lengths=lengths, axis=0)
+
+
+def _merge_windows(
+    rows: np.ndarray, windows: list[Features], num_texts: int, pooling: Pooling
+) -> np.ndarray:
+    """Pool the windows of each text: by their lengths for the mean, evenly for first."""
+    owner = np.array([window.example for window in windows])
+    if len(windows) == num_texts:
+        return rows
+    if pooling == "max":
+        merged = np.full((num_texts, rows.shape[1]), -np.inf, np.float32)
+        np.maximum.at(merged, owner, rows)
+        return merged
+    share = np.array([len(w.tokens) if pooling == "mean" else 1 for w in windows], np.float32)
+    merged = np.zeros((num_texts, rows.shape[1]), np.float32)
+    np.add.at(merged, owner, rows * share[:, None])
+    return merged / np.bincount(owner, share, num_texts)[:, None].astype(np.float32)
+
+
+def _as_example(item: Input, number: int) -> Example:
+    if isinstance(item, str):
+        row: dict[str, Any] = {"text": item}
+    elif isinstance(item, dict):
+        row = item
+    else:
+        row = dict(zip(("text", "text_b"), item, strict=True))
+    made = make_example(row, number, labelled=False)
+    if isinstance(made, str):
+        raise DataError(f"input {number}: {made}")
+    return made

@@ -1,0 +1,111 @@
+"""predict: a model and inputs -> one JSON line of answer for each."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+from bertworks.core.errors import ArtifactError, DataError, UsageError
+from bertworks.core.progress import progress, say
+from bertworks.core.quarantine import Quarantine
+from bertworks.data.examples import Example, make_example, parse_columns, stream_examples
+from bertworks.serving.predictor import Predictor, load
+from bertworks.stages.settings import PredictSettings
+from bertworks.tasks.task import Answer, Task
+
+CHUNK = 1024  # inputs answered at once; memory does not grow with the file
+
+
+def run(settings: PredictSettings) -> dict[str, Any]:
+    """Answer every input in order; rows without an answer are counted and named."""
+    predictor = load(
+        settings.model, device=settings.machine.device, precision=settings.machine.precision
+    )
+    task = _task(predictor, settings)
+    quarantine = Quarantine()
+    answers = _answers(settings, predictor, task, quarantine)
+    answered = 0
+    with _output(settings.out) as file, progress("answering", total=None, unit="texts") as meter:
+        for example, answer in answers:
+            file.write(json.dumps({"line": example.line, **answer}, ensure_ascii=False) + "\n")
+            answered += 1
+            meter.advance()
+        if not answered:
+            quarantine.check()
+            raise DataError(f"{settings.data} holds no rows; give a file with inputs in it")
+    for row in quarantine.rows:
+        say(f"warning: no answer for {row}")
+    if settings.out == "-":
+        return {}  # standard output belongs to the answers
+    return {"out": settings.out, "answered": answered, "bad_rows": quarantine.num_bad}
+
+
+def _task(predictor: Predictor, settings: PredictSettings) -> Task:
+    name = (settings.task or "").replace("-", "_")
+    if not name:
+        return predictor.task
+    if name not in predictor.model.tasks:
+        known = ", ".join(predictor.model.tasks) or "none"
+        raise UsageError(f"{settings.model} has no task {settings.task!r}; its tasks are: {known}")
+    return predictor.model.tasks[name]
+
+
+def _answers(
+    settings: PredictSettings, predictor: Predictor, task: Task, quarantine: Quarantine
+) -> Iterator[tuple[Example, Answer]]:
+    inputs = _inputs(settings, quarantine)
+    while chunk := list(islice(inputs, CHUNK)):
+        examples, windows = [], []
+        for example in chunk:
+            try:
+                windows.append(predictor.windows(example, task))
+                examples.append(example)
+            except DataError as error:
+                quarantine.num_good -= 1
+                quarantine.add(Path(settings.data), example.line, str(error))
+        yield from zip(examples, predictor.answer_windows(windows, task), strict=True)
+
+
+def _inputs(settings: PredictSettings, quarantine: Quarantine) -> Iterator[Example]:
+    columns = parse_columns(settings.columns)
+    if settings.data != "-":
+        yield from stream_examples(Path(settings.data), quarantine, columns=columns, labelled=False)
+        return
+    for number, line in enumerate(sys.stdin, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            made = make_example(row, number, columns=columns, labelled=False)
+        except (ValueError, AttributeError, RecursionError):
+            made = "not a JSON object"
+        if isinstance(made, Example):
+            quarantine.num_good += 1
+            yield made
+        else:
+            quarantine.add(Path("-"), number, made)
+
+
+@contextmanager
+def _output(out: str) -> Iterator[IO[str]]:
+    """Lend standard output, or a file that appears only when it is whole."""
+    if out == "-":
+        yield sys.stdout
+        return
+    target = Path(out)
+    temporary = target.with_name(f".{target.name}.tmp")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("w", encoding="utf-8") as file:
+            yield file
+        temporary.replace(target)
+    except OSError as error:
+        raise ArtifactError(
+            f"cannot write {target}: {error.strerror or error}; free some space "
+            "or choose another --out"
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)

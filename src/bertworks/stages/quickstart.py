@@ -1,0 +1,201 @@
+"""quickstart: the whole life of a small BERT on text that every Python carries.
+
+Each part is a command of its own, run as a user would run it; this stage only makes the text,
+strings the commands together and tells what came out.
+"""
+
+import json
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertworks.core.artifact import MANIFEST
+from bertworks.core.errors import BertworksError
+from bertworks.core.progress import say
+from bertworks.corpus.python_docs import read_topics
+from bertworks.data.examples import Example
+from bertworks.data.topic_pairs import make_pairs, split_names
+from bertworks.evaluation.baselines import tfidf_match
+from bertworks.evaluation.report import Page
+from bertworks.evaluation.statistics import Interval, mean_interval, paired_difference
+from bertworks.serving.predictor import load
+from bertworks.stages.settings import QuickstartSettings
+from bertworks.training.run import read_log
+
+SHARES = {"train": 0.7, "dev": 0.1, "test": 0.2}
+NUM_PAIRS = {"train": 6000, "dev": 600, "test": 2000}
+MASKED = "If the file does not exist, an exception is [MASK]."
+SYSTEMS = {"pretrained": "pre-trained BERT", "untrained": "same network, no pre-training"}
+
+
+def run(settings: QuickstartSettings) -> dict[str, Any]:
+    """Learn a vocabulary, pre-train, fine-tune with and without pre-training, compare, report."""
+    started = time.monotonic()
+    out = settings.out
+    pairs = _write_text(out, settings.seed)
+    _commands(settings)
+    correct = {name: _correct(out / f"{name}-report") for name in SYSTEMS}
+    labels = tfidf_match(pairs["train"], pairs["test"])
+    gold = [pair.label for pair in pairs["test"]]
+    correct["tfidf"] = np.array([a == b for a, b in zip(labels, gold, strict=True)])
+    gain = paired_difference(correct["pretrained"], correct["untrained"])
+    candidates = load(out / "pretrained").fill_mask(MASKED)
+    shown = [pairs["test"][0], pairs["test"][1]]
+    answers = load(out / "pretrained-match").answer_examples(shown)
+    scores = {name: mean_interval(values) for name, values in correct.items()}
+    page = _page(out, scores, gain)
+    _show_answers(page, candidates, shown, answers)
+    (out / "report.html").write_text(page.html(), encoding="utf-8")
+    return {
+        "report": str(out / "report.html"),
+        "accuracy_pretrained": scores["pretrained"].mean,
+        "accuracy_untrained": scores["untrained"].mean,
+        "accuracy_tfidf": scores["tfidf"].mean,
+        "gain_of_pretraining": gain.mean,
+        "gain_low": gain.low,
+        "gain_high": gain.high,
+        "fill_mask": f"{MASKED} -> {', '.join(c.token for c in candidates)}",
+        "seconds": time.monotonic() - started,
+    }
+
+
+def _write_text(out: Path, seed: int) -> dict[str, list[Example]]:
+    """Write the corpus and the pairs; a topic lies in one part only."""
+    say("gathering the documentation that this Python carries")
+    topics = {topic.name: topic.paragraphs for topic in read_topics()}
+    parts = split_names(list(topics), SHARES)
+    out.mkdir(parents=True, exist_ok=True)
+    rows = [{"text": "\n".join(topics[name])} for name in parts["train"]]
+    _write_lines(out / "corpus.jsonl", rows)
+    pairs = {}
+    for part, count in NUM_PAIRS.items():
+        pairs[part] = make_pairs(
+            {name: topics[name] for name in parts[part]}, count=count, seed=seed
+        )
+        keys = ("text", "text_b", "label")
+        _write_lines(out / f"{part}.jsonl", [{k: getattr(p, k) for k in keys} for p in pairs[part]])
+    return pairs
+
+
+def _commands(settings: QuickstartSettings) -> None:
+    out = settings.out
+    corpus, tokenizer, shards, model = (
+        out / n for n in ("corpus.jsonl", "tokenizer", "shards", "pretrained")
+    )
+    common = ["--recipe", "quickstart"]
+    seed = ["--seed", str(settings.seed), "--resume", "auto"]
+    steps = [] if settings.steps is None else ["--steps", str(settings.steps)]
+    epochs = [] if settings.epochs is None else ["--epochs", str(settings.epochs)]
+    _run(tokenizer, "learn-vocab", corpus, "--out", tokenizer, *common)
+    _run(shards, "tokenize", corpus, "--tokenizer", tokenizer, "--out", shards, *common)
+    _run(model, "pretrain", shards, "--out", model, *common, *seed, *steps)
+    for name in SYSTEMS:
+        fresh = ["--fresh"] if name == "untrained" else []
+        tuned, report = out / f"{name}-match", out / f"{name}-report"
+        data: list[str | Path] = ["--train", out / "train.jsonl", "--dev", out / "dev.jsonl"]
+        _run(
+            tuned,
+            "finetune",
+            "--model",
+            model,
+            *data,
+            "--out",
+            tuned,
+            *common,
+            *seed,
+            *epochs,
+            *fresh,
+        )
+        _run(report, "evaluate", "--model", tuned, "--data", out / "test.jsonl", "--out", report)
+
+
+def _run(made: Path, *words: str | Path) -> None:
+    """Run one command unless what it makes is there already."""
+    say(f"\n$ bertworks {shlex.join(map(str, words))}")
+    if (made / MANIFEST).exists():
+        say(f"{made} is there already")
+        return
+    done = subprocess.run([sys.executable, "-m", "bertworks", *map(str, words)], check=False)
+    if done.returncode:
+        raise BertworksError(f"bertworks {words[0]} failed; see the message above")
+
+
+def _correct(report: Path) -> np.ndarray:
+    lines = (report / "answers.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    return np.array([row["label"] == row["gold"] for row in rows])
+
+
+def _page(out: Path, scores: dict[str, Interval], gain: Interval) -> Page:
+    page = Page("bertworks quickstart")
+    page.text(
+        "A BERT was pre-trained from nothing on the documentation that this Python carries, then "
+        "fine-tuned to tell whether two passages belong to the same topic. The topics of the test "
+        "pairs were never seen, neither in pre-training nor in fine-tuning."
+    )
+    page.heading("Accuracy on unseen topics")
+    names = {**SYSTEMS, "tfidf": "TF-IDF cosine with a threshold"}
+    rows = [
+        (names[name], f"{s.mean:.1%}", f"{s.low:.1%} to {s.high:.1%}") for name, s in scores.items()
+    ]
+    page.table(("system", "accuracy", "95 % interval"), rows)
+    page.text(
+        f"Pre-training adds {gain.mean * 100:.1f} points "
+        f"(95 % interval of the paired difference: {gain.low * 100:.1f} to {gain.high * 100:.1f})."
+    )
+    page.heading("Learning curves")
+    log = read_log(out / "pretrained")
+    page.curves(
+        "Pre-training loss",
+        {
+            "masked words": _smooth([(r["step"], r["fill_mask"]) for r in log if "fill_mask" in r]),
+            "held-out masked words": _evaluations(log, "fill_mask_loss"),
+        },
+    )
+    page.curves(
+        "Next-sentence accuracy on held-out documents",
+        {
+            "next sentence": _evaluations(log, "next_sentence_accuracy"),
+        },
+    )
+    page.curves(
+        "Fine-tuning: accuracy on dev",
+        {
+            SYSTEMS[name]: _evaluations(read_log(out / f"{name}-match"), "accuracy")
+            for name in SYSTEMS
+        },
+    )
+    return page
+
+
+def _show_answers(
+    page: Page, candidates: list[Any], pairs: list[Example], answers: list[Any]
+) -> None:
+    page.heading("Fill a mask")
+    page.text(MASKED)
+    page.table(("piece", "probability"), [(c.token, f"{c.probability:.1%}") for c in candidates])
+    page.heading("Two pairs")
+    for pair, answer in zip(pairs, answers, strict=True):
+        page.table(("", "text"), [("first", pair.text), ("second", str(pair.text_b))])
+        page.text(f"Answer: {answer['label']} ({answer['probability']:.1%}); gold: {pair.label}.")
+
+
+def _evaluations(log: Sequence[dict[str, Any]], metric: str) -> list[tuple[float, float]]:
+    return [(row["step"], row["evaluation"][metric]) for row in log if "evaluation" in row]
+
+
+def _smooth(points: list[tuple[float, float]], *, width: int = 20) -> list[tuple[float, float]]:
+    """Average neighbours, so that the course of a noisy curve can be seen."""
+    groups = [points[i : i + width] for i in range(0, len(points), width)]
+    return [tuple(np.mean(group, axis=0)) for group in groups]
+
+
+def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+    path.write_text("".join(lines), encoding="utf-8")

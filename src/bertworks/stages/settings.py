@@ -1,0 +1,196 @@
+"""Every setting of every command, with its default and its help, on one page.
+
+Each class is one command's settings; a flag, a key of a recipe and a field are the same name. The
+module imports nothing heavy, so that `--help` is quick.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineSettings:
+    """Where and how a command computes."""
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to compute; auto takes the GPU if there is one."""
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """Arithmetic of the forward pass; auto is bf16 on a GPU and fp32 on a CPU."""
+    threads: int | None = None
+    """CPU threads; by default as many as there are cores."""
+
+
+Machine = Annotated[MachineSettings, Parameter(name="*")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnVocabSettings:
+    """Learn a vocabulary from text."""
+
+    text: tuple[Path, ...] = field(kw_only=False)
+    """Text files or folders: .txt (documents between blank lines) or .jsonl, also .gz or .xz."""
+    out: Path
+    """Folder to write the tokenizer to."""
+    size: int = 30_000
+    """Number of pieces, special ones counted."""
+    kind: Literal["wordpiece"] = "wordpiece"
+    """How words are cut into pieces."""
+    cased: bool = False
+    """Keep capital letters and accents."""
+    min_count: int = 2
+    """Pieces seen less often are not made."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizeSettings:
+    """Turn text into token shards."""
+
+    text: tuple[Path, ...] = field(kw_only=False)
+    """Text files or folders: .txt (documents between blank lines) or .jsonl, also .gz or .xz."""
+    tokenizer: Path
+    """Folder that learn-vocab wrote, or any model folder."""
+    out: Path
+    """Folder to write the shards to."""
+    held_out: float = 0.02
+    """Share of the documents that is kept for evaluation, chosen by their text."""
+    workers: int | None = None
+    """Processes that tokenize, by default one per core; the result does not depend on it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainSettings:
+    """Pre-train an encoder on token shards."""
+
+    shards: Path = field(kw_only=False)
+    """Folder that tokenize wrote."""
+    out: Path
+    """Folder for the run: checkpoints and log while it goes on, the model at its end."""
+    size: str = "mini"
+    """tiny, mini, small, medium, base, large, or LAYERSxWIDTH such as 6x384."""
+    longest: int = 128
+    """Longest text in pieces."""
+    steps: int = 1000
+    """Steps to train."""
+    batch_tokens: int = 8192
+    """Tokens per step."""
+    accumulate: int = 1
+    """Parts in which a step is computed, to save memory; the result is that of the whole."""
+    lr: float = 1e-3
+    """Highest learning rate."""
+    warmup: float = 0.1
+    """Share of the steps in which the learning rate rises; afterwards it falls in a line."""
+    weight_decay: float = 0.01
+    """Decoupled decay of matrices."""
+    clip: float = 1.0
+    """Largest norm of a gradient."""
+    dropout: float = 0.1
+    """Dropout rate of the network."""
+    mask_rate: float = 0.15
+    """Share of the pieces that is hidden."""
+    next_sentence: bool = True
+    """Train next-sentence prediction beside masked words."""
+    seed: int = 0
+    """Seed of every random choice."""
+    evaluate_every: int = 200
+    """Steps between evaluations on held-out documents."""
+    checkpoint_every: int = 200
+    """Steps between checkpoints."""
+    resume: Literal["never", "auto"] = "never"
+    """auto continues an unfinished run in the same folder, exactly."""
+    workers: int = 0
+    """Processes that make batches; the result does not depend on it."""
+    machine: Machine = MachineSettings()
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinetuneSettings:
+    """Fine-tune a model on labelled examples."""
+
+    model: Path
+    """Folder of a pre-trained model, ours or Hugging Face's."""
+    train: Path
+    """Labelled examples: .jsonl, .csv or .tsv, also .gz or .xz."""
+    dev: Path
+    """Labelled examples that choose the best epoch."""
+    out: Path
+    """Folder for the run: checkpoints and log while it goes on, the model at its end."""
+    task: Literal["classify", "match"] | None = None
+    """classify (text, label) or match (text, text_b, label); by default the columns tell."""
+    columns: tuple[str, ...] = ()
+    """Other column names, as text=sentence; may be given several times."""
+    epochs: int = 3
+    """Times every example is seen."""
+    batch_size: int = 32
+    """Examples per step."""
+    accumulate: int = 1
+    """Parts in which a step is computed, to save memory."""
+    lr: float = 5e-5
+    """Highest learning rate."""
+    warmup: float = 0.1
+    """Share of the steps in which the learning rate rises; afterwards it falls in a line."""
+    weight_decay: float = 0.01
+    """Decoupled decay of matrices."""
+    clip: float = 1.0
+    """Largest norm of a gradient."""
+    dropout: float | None = None
+    """Dropout rate; by default the model's own."""
+    longest: int | None = None
+    """Longest window in pieces; by default what the model reads."""
+    fresh: bool = False
+    """Forget the model's weights: the control without pre-training."""
+    seed: int = 0
+    """Seed of every random choice."""
+    checkpoint_every: int = 0
+    """Steps between checkpoints; 0 saves one only when interrupted."""
+    resume: Literal["never", "auto"] = "never"
+    """auto continues an unfinished run in the same folder, exactly."""
+    machine: Machine = MachineSettings()
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateSettings:
+    """Score a fine-tuned model on labelled examples."""
+
+    model: Path
+    """Folder of a fine-tuned model."""
+    data: Path
+    """Labelled examples: .jsonl, .csv or .tsv, also .gz or .xz."""
+    out: Path
+    """Folder to write the report to."""
+    columns: tuple[str, ...] = ()
+    """Other column names, as text=sentence; may be given several times."""
+    machine: Machine = MachineSettings()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictSettings:
+    """Answer a file of inputs, one JSON line for each."""
+
+    model: Path
+    """Folder of a fine-tuned or pre-trained model."""
+    data: str
+    """Inputs (.jsonl, .csv, .tsv), or - for JSON lines from standard input."""
+    out: str = "-"
+    """File to write the answers to, or - for standard output."""
+    task: str | None = None
+    """Which of the model's tasks answers; by default its first."""
+    columns: tuple[str, ...] = ()
+    """Other column names, as text=sentence; may be given several times."""
+    machine: Machine = MachineSettings()
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuickstartSettings:
+    """Live the whole life of a small BERT on text that every Python carries."""
+
+    out: Path = Path("quickstart")
+    """Folder for everything that is made; a finished part is not made again."""
+    steps: int | None = None
+    """Pre-training steps; by default those of the recipe `quickstart`."""
+    epochs: int | None = None
+    """Fine-tuning epochs; by default those of the recipe `quickstart`."""
+    seed: int = 0
+    """Seed of every random choice."""

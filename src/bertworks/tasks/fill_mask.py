@@ -1,0 +1,74 @@
+"""Fill-mask: which piece is hidden behind a mask; pre-training's first objective."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bertworks.core.batch import Target
+from bertworks.core.errors import DataError
+from bertworks.core.pieces import IGNORE
+from bertworks.data.examples import Example
+from bertworks.data.packing import Features, Goal, join_pieces
+from bertworks.data.windows import cut_spans
+from bertworks.model.config import EncoderConfig
+from bertworks.model.heads import PieceHead
+from bertworks.tasks.task import Answer
+from bertworks.tokenizer.tokenizer import Tokenizer
+
+
+class FillMask:
+    """Text with [MASK] in it -> the likeliest pieces for each mask."""
+
+    name = "fill_mask"
+    labels: tuple[str, ...] = ()
+
+    def __init__(self, *, num_candidates: int = 5) -> None:
+        self.num_candidates = num_candidates
+
+    def features(self, example: Example, tokenizer: Tokenizer, *, longest: int) -> list[Features]:
+        """Mark the places of the masks; one that lies in two windows is asked for in the first."""
+        pieces = np.array(tokenizer.ids_of([example.text])[0], dtype=np.int64)
+        masks = np.flatnonzero(pieces == tokenizer.specials.mask)
+        if not len(masks):
+            raise DataError("the text has no [MASK]; put one where a word should be filled in")
+        windows, seen = [], 0
+        for start, end in cut_spans(len(pieces), room=longest - 2):
+            tokens, segments = join_pieces(pieces[start:end], None, tokenizer.specials)
+            at = masks[(masks >= seen) & (masks < end)] - start + 1  # the first piece is [CLS]
+            goal = Goal(np.full(len(at), IGNORE), at)
+            windows.append(Features(tokens, segments, {self.name: goal}))
+            seen = end
+        return windows
+
+    def head(self, config: EncoderConfig) -> nn.Module:
+        """Make BERT's masked-language-model head."""
+        return PieceHead(config, target=self.name)
+
+    def loss(self, logits: Tensor, target: Target) -> Tensor:
+        """Return the summed cross-entropy over the hidden pieces."""
+        return functional.cross_entropy(
+            logits.float(), target.values, ignore_index=IGNORE, reduction="sum"
+        )
+
+    def decode(self, logits: np.ndarray, tokenizer: Tokenizer) -> Answer:
+        """Return the best candidates of every mask, best first."""
+        return {"masks": [self._candidates(row, tokenizer) for row in logits]}
+
+    def metrics(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, float]:
+        """Return how often the label, a single piece, was the best candidate of the first mask."""
+        hits = [
+            answer["masks"][0][0]["token"] == example.label
+            for answer, example in zip(answers, examples, strict=True)
+        ]
+        return {"accuracy": float(np.mean(hits))}
+
+    def _candidates(self, logits: np.ndarray, tokenizer: Tokenizer) -> list[dict[str, object]]:
+        shifted = np.exp(logits - logits.max())
+        probabilities = shifted / shifted.sum()
+        best = np.argsort(-probabilities, kind="stable")[: self.num_candidates]
+        return [
+            {"token": tokenizer.piece(int(index)), "probability": float(probabilities[index])}
+            for index in best
+        ]

@@ -1,0 +1,66 @@
+"""What a task is, and the model that carries an encoder and its task heads."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from torch import Tensor, nn
+
+from bertworks.core.batch import Batch, Target
+from bertworks.data.examples import Example
+from bertworks.data.packing import Features
+from bertworks.model.config import EncoderConfig
+from bertworks.model.encoder import Encoder, initialize
+from bertworks.tokenizer.tokenizer import Tokenizer
+
+Answer = dict[str, Any]  # JSON data, as it is written and served
+
+
+class Task(Protocol):
+    """The five things a task must know."""
+
+    name: str
+    labels: tuple[str, ...]
+
+    def features(self, example: Example, tokenizer: Tokenizer, *, longest: int) -> list[Features]:
+        """Return the windows in which the network reads an example."""
+
+    def head(self, config: EncoderConfig) -> nn.Module:
+        """Make the task head: `head(hidden, batch, encoder)` gives one row of logits per target."""
+
+    def loss(self, logits: Tensor, target: Target) -> Tensor:
+        """Return the loss summed over the target."""
+
+    def decode(self, logits: np.ndarray, tokenizer: Tokenizer) -> Answer:
+        """Turn the logit rows of all windows of one example into its answer."""
+
+    def metrics(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, float]:
+        """Score answers against the gold; the first metric is the one to improve."""
+
+
+class TaskModel(nn.Module):
+    """One encoder with the heads of one or more tasks."""
+
+    def __init__(self, config: EncoderConfig, tasks: Sequence[Task], *, seed: int = 0) -> None:
+        super().__init__()
+        self.tasks = {task.name: task for task in tasks}
+        self.encoder = Encoder(config)
+        self.heads = nn.ModuleDict({name: task.head(config) for name, task in self.tasks.items()})
+        initialize(self, deviation=config.init_deviation, seed=seed)
+
+    @property
+    def config(self) -> EncoderConfig:
+        """The encoder's description."""
+        return self.encoder.config
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """Return each task's loss, summed over its targets."""
+        hidden = self.encoder(batch)
+        return {
+            name: task.loss(self.heads[name](hidden, batch, self.encoder), batch.targets[name])
+            for name, task in self.tasks.items()
+        }
+
+    def logits(self, batch: Batch, name: str) -> Tensor:
+        """Return the logits of one task."""
+        return self.heads[name](self.encoder(batch), batch, self.encoder)

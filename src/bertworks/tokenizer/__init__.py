@@ -1,0 +1,1 @@
+"""From text to pieces: learning a vocabulary and applying it."""

@@ -1,0 +1,128 @@
+"""Text to pieces and back, over the `tokenizers` library."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from tokenizers import Encoding, decoders, models, normalizers, pre_tokenizers
+from tokenizers import Tokenizer as Engine
+
+from bertworks.core.errors import ArtifactError
+from bertworks.core.pieces import SpecialIds
+
+SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+CONTINUATION = "##"
+
+
+def wordpiece_engine(vocabulary: dict[str, int], *, cased: bool) -> Engine:
+    """Build BERT's WordPiece: clean, split Chinese characters, fold case and accents if uncased."""
+    engine = Engine(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
+    engine.normalizer = normalizers.BertNormalizer(
+        clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=not cased
+    )
+    engine.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    engine.decoder = decoders.WordPiece(prefix=CONTINUATION)
+    # A mask written in a text stands for itself and takes the space before it.
+    engine.add_special_tokens(list(SPECIAL_PIECES))
+    return engine
+
+
+class Tokenizer:
+    """A vocabulary and the rules that cut text into its pieces."""
+
+    def __init__(self, engine: Engine, *, max_length: int | None = None) -> None:
+        engine.no_padding()
+        engine.no_truncation()
+        self.engine = engine
+        self.max_length = max_length
+        self.specials = SpecialIds(
+            **dict(
+                zip(
+                    ("pad", "unknown", "first", "separator", "mask"),
+                    map(self._special_id, SPECIAL_PIECES),
+                    strict=True,
+                )
+            )
+        )
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Open the tokenizer of a folder: `tokenizer.json`, or a bare `vocab.txt`."""
+        settings = _read_json(folder / "tokenizer_config.json")
+        try:
+            if (folder / "tokenizer.json").is_file():
+                engine = Engine.from_file(str(folder / "tokenizer.json"))
+            elif (folder / "vocab.txt").is_file():
+                lines = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
+                vocabulary = {piece: index for index, piece in enumerate(lines)}
+                engine = wordpiece_engine(vocabulary, cased=not settings.get("do_lower_case", True))
+            else:
+                raise ArtifactError(f"{folder} holds no tokenizer (tokenizer.json or vocab.txt)")
+        except ArtifactError:
+            raise
+        except Exception as error:  # the library raises bare exceptions
+            raise ArtifactError(f"the tokenizer in {folder} cannot be read: {error}") from error
+        return cls(engine)
+
+    def save(self, folder: Path) -> None:
+        """Write the files by which this and other libraries open the tokenizer."""
+        self.engine.save(str(folder / "tokenizer.json"))
+        pieces = sorted(self.engine.get_vocab().items(), key=lambda item: item[1])
+        (folder / "vocab.txt").write_text("".join(f"{p}\n" for p, _ in pieces), encoding="utf-8")
+        settings = {
+            "tokenizer_class": "BertTokenizer",
+            "do_lower_case": self.is_uncased,
+            "unk_token": "[UNK]",
+            "sep_token": "[SEP]",
+            "pad_token": "[PAD]",
+            "cls_token": "[CLS]",
+            "mask_token": "[MASK]",
+        }
+        text = json.dumps(settings, indent=1)
+        (folder / "tokenizer_config.json").write_text(text, encoding="utf-8")
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of pieces."""
+        return self.engine.get_vocab_size()
+
+    @property
+    def is_uncased(self) -> bool:
+        """Whether capital letters are folded."""
+        return bool(getattr(self.engine.normalizer, "lowercase", False))
+
+    def ids_of(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the piece ids of each text, without special pieces."""
+        found = self.engine.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in found]
+
+    def encode(self, text: str) -> Encoding:
+        """Return ids and character offsets of one text, without special pieces."""
+        return self.engine.encode(text, add_special_tokens=False)
+
+    def piece(self, index: int) -> str:
+        """Return one piece as it stands in the vocabulary."""
+        return self.engine.id_to_token(index) or SPECIAL_PIECES[1]
+
+    def text_of(self, ids: Sequence[int]) -> str:
+        """Put pieces together again."""
+        return self.engine.decode(list(ids), skip_special_tokens=True)
+
+    def word_starts(self) -> np.ndarray:
+        """Tell for each piece of the vocabulary whether it begins a word, [V] bool."""
+        starts = np.ones(self.vocab_size, dtype=bool)
+        for piece, index in self.engine.get_vocab().items():
+            starts[index] = not piece.startswith(CONTINUATION)
+        return starts
+
+    def _special_id(self, piece: str) -> int:
+        index = self.engine.token_to_id(piece)
+        if index is None:
+            raise ArtifactError(f"the vocabulary has no {piece}; learn it again with learn-vocab")
+        return index
+
+
+def _read_json(path: Path) -> dict[str, object]:
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}

@@ -1,0 +1,170 @@
+"""A training run on disk: its log, its checkpoints, its best weights.
+
+RUN/log.jsonl                  one line per step; the same bytes however often the run was killed
+RUN/checkpoints/step-…/        model and optimizer tensors, and the counters
+RUN/best/                      the weights that scored best so far
+"""
+
+import json
+import math
+import os
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from bertworks.core.artifact import MANIFEST, Origin, is_whole, open_artifact, saving
+from bertworks.core.errors import ArtifactError, UsageError
+from bertworks.core.progress import say
+from bertworks.model.weights import load_weights, read_tensors, write_tensors
+from bertworks.training.optimizer import optimizer_tensors, restore_optimizer
+
+KEPT_CHECKPOINTS = 2
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Where a run stands; all else follows from the settings and the step."""
+
+    step: int = 0
+    skipped_in_a_row: int = 0
+    best_step: int = 0
+    best_score: float = -math.inf
+
+
+class Run:
+    """The folder of one training run."""
+
+    def __init__(self, folder: Path, *, origin: Origin, resume: bool) -> None:
+        self.folder = folder
+        self.origin = origin
+        self.checkpoints = folder / "checkpoints"
+        self.log = folder / "log.jsonl"
+        if (folder / MANIFEST).exists():
+            raise UsageError(
+                f"{folder} holds a finished run; choose another --out or remove it first"
+            )
+        if self._steps() and not resume:
+            raise UsageError(
+                f"{folder} holds an unfinished run; continue it with --resume auto, "
+                "choose another --out, or remove it"
+            )
+        self.checkpoints.mkdir(parents=True, exist_ok=True)
+
+    def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> Counters:
+        """Continue from the newest whole checkpoint, or from the beginning."""
+        counters = Counters()
+        for step in reversed(self._steps()):
+            path = self._path(step)
+            try:
+                self._check_settings(open_artifact(path, "checkpoint"))
+            except ArtifactError as error:
+                say(f"warning: checkpoint {path} is passed over: {error}")
+                continue
+            load_weights(model, read_tensors(path / "model.safetensors"))
+            restore_optimizer(model, optimizer, read_tensors(path / "optimizer.safetensors"))
+            counters = Counters(**_read_counters(path))
+            say(f"resuming after step {counters.step}")
+            break
+        self._cut_log(counters.step)
+        return counters
+
+    def save(self, model: nn.Module, optimizer: torch.optim.Optimizer, counters: Counters) -> None:
+        """Write a checkpoint, then forget the oldest beyond those kept."""
+        path = self._path(counters.step)
+        if path.exists():  # torn, or it would have been resumed from
+            shutil.rmtree(path)
+        self._sync_log()
+        with saving(path, kind="checkpoint", origin=self.origin) as folder:
+            write_tensors(folder / "model.safetensors", dict(model.named_parameters()))
+            write_tensors(folder / "optimizer.safetensors", optimizer_tensors(model, optimizer))
+            _write_counters(folder, counters)
+        for step in self._steps()[:-KEPT_CHECKPOINTS]:
+            shutil.rmtree(self._path(step))
+
+    def save_best(self, model: nn.Module) -> None:
+        """Keep these weights as the best so far."""
+        origin = self.origin
+        with saving(
+            self.folder / "best", kind="checkpoint", origin=origin, replacing=True
+        ) as folder:
+            write_tensors(folder / "model.safetensors", dict(model.named_parameters()))
+
+    def load_best(self, model: nn.Module) -> None:
+        """Put the best weights into the model."""
+        open_artifact(self.folder / "best", "checkpoint")
+        load_weights(model, read_tensors(self.folder / "best" / "model.safetensors"))
+
+    def record(self, entry: dict[str, Any]) -> None:
+        """Add one line to the log; numbers that are none are written as words."""
+        clean = {key: _jsonable(value) for key, value in entry.items()}
+        with self.log.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(clean) + "\n")
+
+    def _check_settings(self, manifest: dict[str, Any]) -> None:
+        free = {"resume", "out", "device", "checkpoint_every", "workers", "threads"}
+        before, now = manifest["settings"], self.origin.settings
+        changed = [key for key in now if key not in free and before.get(key) != now[key]]
+        if changed:
+            key = changed[0]
+            raise UsageError(
+                f"{self.folder} was begun with {key} = {before.get(key)!r}, now {now[key]!r}; "
+                "resume with the same settings or choose another --out"
+            )
+
+    def _steps(self) -> list[int]:
+        """Return the steps that have a checkpoint folder, whole or not."""
+        names = (path.name for path in self.checkpoints.glob("step-*"))
+        return sorted(int(name[5:]) for name in names if name[5:].isdigit())
+
+    def _path(self, step: int) -> Path:
+        return self.checkpoints / f"step-{step:08d}"
+
+    def _cut_log(self, step: int) -> None:
+        """Drop the lines of steps that will be done again."""
+        if not self.log.exists():
+            return
+        kept = []
+        for line in self.log.read_text(encoding="utf-8").splitlines(keepends=True):
+            if not line.endswith("\n") or json.loads(line)["step"] > step:
+                break
+            kept.append(line)
+        temporary = self.log.with_suffix(".tmp")
+        temporary.write_text("".join(kept), encoding="utf-8")
+        temporary.replace(self.log)
+
+    def _sync_log(self) -> None:
+        with self.log.open("a") as file:
+            os.fsync(file.fileno())
+
+
+def whole_checkpoints(folder: Path) -> list[Path]:
+    """Return the checkpoints of a run that could be resumed from, oldest first."""
+    return [p for p in sorted((folder / "checkpoints").glob("step-*")) if is_whole(p, "checkpoint")]
+
+
+def read_log(folder: Path) -> list[dict[str, Any]]:
+    """Return the lines of a run's log."""
+    path = folder / "log.jsonl"
+    if not path.is_file():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _write_counters(folder: Path, counters: Counters) -> None:
+    entries = {key: _jsonable(value) for key, value in asdict(counters).items()}
+    (folder / "counters.json").write_text(json.dumps(entries))
+
+
+def _read_counters(folder: Path) -> dict[str, Any]:
+    entries = json.loads((folder / "counters.json").read_text())
+    return {
+        key: float(value) if isinstance(value, str) else value for key, value in entries.items()
+    }
+
+
+def _jsonable(value: Any) -> Any:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
