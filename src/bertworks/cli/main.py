@@ -1,97 +1,140 @@
 """The `bertworks` command: flags and recipe become settings, a stage runs, its result shows."""
 
-import inspect
 import json
+import os
 import sys
-from collections.abc import Callable
-from dataclasses import MISSING, fields
-from typing import Annotated, Any, NoReturn
-
-import cyclopts
-from cyclopts import App, CycloptsError, Parameter
+from argparse import SUPPRESS, ArgumentParser, BooleanOptionalAction, RawTextHelpFormatter
+from dataclasses import MISSING
+from typing import Any, NoReturn
 
 import bertworks
-from bertworks.cli.commands import COMMANDS, Command
-from bertworks.cli.recipes import check_recipe, find_recipe
-from bertworks.core.errors import BertworksError
+from bertworks.cli.commands import COMMANDS
+from bertworks.cli.recipes import read_recipe
+from bertworks.core.errors import BertworksError, UsageError
 from bertworks.core.progress import say
+from bertworks.core.settings import (
+    Setting,
+    make_settings,
+    read_values,
+    settings_of,
+    suggestion,
+)
 
 
 def main(words: list[str] | None = None) -> NoReturn:
     """Run one command; exit with 0, 1 (failed) or 2 (bad use)."""
     given = sys.argv[1:] if words is None else words
     try:
-        app = build_app()
-        app.config = _recipe_source(given)
-        app(given, exit_on_error=False, print_error=False)
-    except CycloptsError as error:
-        _fail(str(error).strip().replace("\n", " "), code=2)
+        name, settings, as_json = parse(given)
+        _print_result(COMMANDS[name].run(settings), as_json=as_json)
     except BertworksError as error:
-        _fail(str(error), code=error.exit_code)
-    except BrokenPipeError:
+        say(f"bertworks: {error}")
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except OSError as error:
+        _silence_output()
+        if not isinstance(error, BrokenPipeError):  # who has read enough needs no message
+            say(f"bertworks: {error}; check the path, its permissions and the space on the disk")
         sys.exit(1)
     sys.exit(0)
 
 
-def build_app() -> App:
-    """Return the command line with every command of the table."""
-    app = App(
-        name="bertworks",
-        help="The whole life of a BERT-family text encoder.",
-        version=bertworks.__version__,
-        result_action="return_value",
+def parse(words: list[str]) -> tuple[str, Any, bool]:
+    """Return the command, its settings from recipe and flags, and whether to print JSON."""
+    if not words or words[0] in ("--help", "-h", "--version"):
+        _overview().parse_args(words or ["--help"])
+    name = words[0]
+    if name not in COMMANDS:
+        raise UsageError(
+            f"there is no command {name!r}{suggestion(name, COMMANDS)}; see bertworks --help"
+        )
+    parser = command_parser(name)
+    flags, unknown = parser.parse_known_args(words[1:])
+    if unknown:
+        hint = suggestion(unknown[0], list(parser._option_string_actions))
+        raise UsageError(f"{name} does not know {unknown[0]!r}{hint}; see bertworks {name} --help")
+    given = vars(flags)
+    kind, recipe, as_json = COMMANDS[name].settings, given.pop("recipe", None), given.pop("json")
+    values = read_values(kind, given, where=name)
+    if recipe is not None:
+        table = read_recipe(recipe, name, commands=list(COMMANDS))
+        values = read_values(kind, table, where=f"recipe {recipe} [{name}]") | values
+    return name, make_settings(kind, values, command=name), as_json
+
+
+def command_parser(name: str) -> ArgumentParser:
+    """Return the parser of one command's flags; what is not given is left out."""
+    kind = COMMANDS[name].settings
+    needed = [
+        s.name.upper() if s.is_positional else f"{s.flag} {s.shape}"
+        for s in settings_of(kind)
+        if s.default is MISSING
+    ]
+    parser = _Parser(
+        prog=f"bertworks {name}",
+        usage=" ".join(["bertworks", name, *needed, "[flags]"]),
+        description=kind.__doc__,
+        formatter_class=lambda prog: RawTextHelpFormatter(prog, max_help_position=34, width=100),
+        allow_abbrev=False,
+        argument_default=SUPPRESS,
     )
-    for name, command in COMMANDS.items():
-        app.command(_entry(command), name=name, help=command.settings.__doc__)
-    return app
+    for setting in settings_of(kind):
+        _add_flag(parser, setting)
+    parser.add_argument("--recipe", metavar="NAME", help="recipe by name or .toml file; flags win")
+    parser.add_argument(
+        "--json", action="store_true", default=False, help="print the result as JSON"
+    )
+    return parser
 
 
-def _entry(command: Command) -> Callable[..., None]:
-    """Return a function whose parameters are the command's flags."""
-
-    def run(
-        settings: Any = None,
-        *,
-        recipe: Annotated[
-            str | None, Parameter(help="Recipe (name or .toml file); flags win over it.")
-        ] = None,
-        json: Annotated[bool, Parameter(help="Print the result as JSON.", negative="")] = False,
-    ) -> None:
-        result = command.run(command.settings() if settings is None else settings)
-        _print_result(result, as_json=json)
-
-    # cyclopts reads the flags from the type; it wants a default where no setting is required.
-    needs_flags = any(field.default is MISSING for field in fields(command.settings))
-    signature = inspect.signature(run)
-    first, *others = signature.parameters.values()
-    first = first.replace(default=inspect.Parameter.empty if needs_flags else None)
-    run.__signature__ = signature.replace(parameters=[first, *others])  # type: ignore[attr-defined]
-    run.__annotations__["settings"] = Annotated[command.settings, Parameter(name="*")]
-    return run
+class _Parser(ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong in our own words and with our own exit code."""
+        raise UsageError(f"{message}; see {self.prog} --help")
 
 
-def _recipe_source(words: list[str]) -> tuple[Any, ...]:
-    """Return where settings come from that no flag gives: the table of the recipe named."""
-    if not words or words[0] not in COMMANDS:
-        return ()
-    named = [words[i + 1] for i, word in enumerate(words[:-1]) if word == "--recipe"]
-    named += [word.partition("=")[2] for word in words if word.startswith("--recipe=")]
-    if not named:
-        return ()
-    path = find_recipe(named[-1])
-    check_recipe(path, words[0], commands=set(COMMANDS))
-    return (cyclopts.config.Toml(path, root_keys=[words[0]], use_commands_as_keys=False),)
+def _overview() -> ArgumentParser:
+    listed = "\n".join(f"  {name:<13}{c.settings.__doc__}" for name, c in COMMANDS.items())
+    parser = _Parser(
+        prog="bertworks",
+        usage="bertworks COMMAND ...",
+        description="The whole life of a BERT-family text encoder.",
+        epilog=f"commands:\n{listed}\n\nbertworks COMMAND --help tells more.",
+        formatter_class=RawTextHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=bertworks.__version__)
+    return parser
+
+
+def _add_flag(parser: ArgumentParser, setting: Setting) -> None:
+    text = setting.help.replace("%", "%%")
+    if setting.is_positional:
+        several: dict[str, Any] = {"nargs": "*"} if setting.is_tuple else {"nargs": "?"}
+        parser.add_argument(setting.name, metavar=setting.name.upper(), help=text, **several)
+        return
+    if setting.default not in (MISSING, None, ()):
+        text += f" [{setting.default}]"
+    if setting.default is MISSING:
+        text += " (required)"
+    if setting.kind is bool:
+        parser.add_argument(setting.flag, action=BooleanOptionalAction, help=text)
+        return
+    many: dict[str, Any] = {"nargs": "+", "action": "extend"} if setting.is_tuple else {}
+    parser.add_argument(setting.flag, dest=setting.name, metavar=setting.shape, help=text, **many)
 
 
 def _print_result(result: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
+    """Show what a stage returned; one that wrote to standard output itself returns nothing."""
+    if as_json and result:
         sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
-        return
-    for key, value in result.items():
-        shown = f"{value:.4f}" if isinstance(value, float) else value
-        sys.stdout.write(f"{key.replace('_', ' ')}: {shown}\n")
+    elif result:
+        for key, value in result.items():
+            shown = f"{value:.4f}" if isinstance(value, float) else value
+            sys.stdout.write(f"{key.replace('_', ' ')}: {shown}\n")
+    sys.stdout.flush()
 
 
-def _fail(message: str, *, code: int) -> NoReturn:
-    say(f"bertworks: {message}")
-    sys.exit(code)
+def _silence_output() -> None:
+    """Let what could not be written go, so that the interpreter does not try again at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -35,17 +35,18 @@ class Origin:
 @contextmanager
 def saving(folder: Path, *, kind: Kind, origin: Origin, replacing: bool = False) -> Iterator[Path]:
     """Lend a temporary folder; when the block ends well, it becomes the artifact `folder`."""
-    if not replacing:
-        refuse_existing(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    _sweep_leftovers(folder)
-    temporary = folder.with_name(f".{folder.name}.tmp-{os.getpid()}")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir()
+    if not replacing and ((folder / MANIFEST).exists() or folder.is_file()):
+        raise _exists_already(folder)
+    target = folder.resolve()  # `.` and `..` have no name to put a temporary folder beside
+    temporary = target.with_name(f".{target.name}.tmp-{os.getpid()}")
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        sweep_leftovers(target.parent, target.name)
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
         yield temporary
         _seal(temporary, kind, origin)
-        _publish(temporary, folder)
+        _publish(temporary, target)
     except OSError as error:
         raise ArtifactError(
             f"cannot write {folder}: {error.strerror or error}; free some space or choose another "
@@ -55,11 +56,14 @@ def saving(folder: Path, *, kind: Kind, origin: Origin, replacing: bool = False)
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def open_artifact(folder: Path, kind: Kind) -> dict[str, Any]:
-    """Return the manifest of a whole artifact of this kind, after checking every file."""
+def open_artifact(folder: Path, *kinds: Kind) -> dict[str, Any]:
+    """Return the manifest of a whole artifact of one of these kinds, after checking every file."""
     manifest = read_manifest(folder)
-    if manifest["kind"] != kind:
-        raise ArtifactError(f"{folder} holds a {manifest['kind']}, but a {kind} is needed here")
+    if manifest["kind"] not in kinds:
+        raise ArtifactError(
+            f"{folder} holds a {manifest['kind']}, but a {' or '.join(kinds)} is needed here; "
+            "check the path"
+        )
     for name, expected in manifest["files"].items():
         _verify(folder / name, expected)
     return manifest
@@ -84,6 +88,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"{path} has format {manifest.get('format')}, this version reads {FORMAT}; "
             "make the folder again"
         )
+    if manifest.get("sha256") != _digest(manifest):
+        raise ArtifactError(f"{path} is damaged (its sha256 differs); make the folder again")
     return manifest
 
 
@@ -98,8 +104,9 @@ def is_whole(folder: Path, kind: Kind) -> bool:
 
 def refuse_existing(folder: Path) -> None:
     """Stop before work begins that would have to overwrite something."""
-    if (folder / MANIFEST).exists() or (folder.exists() and not folder.is_dir()):
-        raise UsageError(f"{folder} exists already; choose another --out or remove it first")
+    is_free = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
+    if not is_free:
+        raise _exists_already(folder)
 
 
 def write_synced(path: Path, data: bytes) -> None:
@@ -119,6 +126,20 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def sweep_leftovers(folder: Path, name: str = "*") -> None:
+    """Remove the temporary folders that dead processes left in a folder, by what they were for."""
+    for leftover in folder.glob(f".{name}.tmp-*"):
+        owner = leftover.name.rpartition("-")[2]
+        if not (owner.isdigit() and _is_alive(int(owner))):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def name_input(path: Path) -> dict[str, Any]:
+    """Name an input by its manifest's hash, or by its own when it is a plain file."""
+    named = path / MANIFEST if path.is_dir() else path
+    return {"path": str(path), "sha256": sha256_of(named) if named.is_file() else None}
+
+
 def sha256_of(path: Path) -> str:
     """Return the sha256 of a file."""
     with path.open("rb") as file:
@@ -131,15 +152,18 @@ def _seal(folder: Path, kind: Kind, origin: Origin) -> None:
         with path.open("rb+") as file:
             os.fsync(file.fileno())
         files[str(path.relative_to(folder))] = _fingerprint(path)
-    manifest = {
+    manifest: dict[str, Any] = {
         "kind": kind,
         "format": FORMAT,
         "version": bertworks.__version__,
         **asdict(origin),
-        "inputs": {name: _input_entry(path) for name, path in origin.inputs.items()},
+        "inputs": {name: name_input(path) for name, path in origin.inputs.items()},
         "files": files,
     }
+    manifest["sha256"] = _digest(manifest)
     write_synced(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False).encode())
+    for inner in filter(Path.is_dir, folder.rglob("*")):
+        sync_folder(inner)
     sync_folder(folder)
 
 
@@ -162,12 +186,8 @@ def _publish_inside(temporary: Path, folder: Path) -> None:
     sync_folder(folder)
 
 
-def _sweep_leftovers(folder: Path) -> None:
-    """Remove temporary folders that dead processes left beside the target."""
-    for leftover in folder.parent.glob(f".{folder.name}.tmp-*"):
-        owner = leftover.name.rpartition("-")[2]
-        if not (owner.isdigit() and _is_alive(int(owner))):
-            shutil.rmtree(leftover, ignore_errors=True)
+def _exists_already(folder: Path) -> UsageError:
+    return UsageError(f"{folder} exists already; choose another --out or remove it first")
 
 
 def _is_alive(process: int) -> bool:
@@ -180,14 +200,14 @@ def _is_alive(process: int) -> bool:
     return True
 
 
+def _digest(manifest: dict[str, Any]) -> str:
+    """Return the sha256 of all that a manifest says but this."""
+    said = {key: value for key, value in manifest.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+
+
 def _fingerprint(path: Path) -> dict[str, Any]:
     return {"size": path.stat().st_size, "sha256": sha256_of(path)}
-
-
-def _input_entry(path: Path) -> dict[str, Any]:
-    """Name an input by its manifest's hash, or by its own when it is a plain file."""
-    named = path / MANIFEST if path.is_dir() else path
-    return {"path": str(path), "sha256": sha256_of(named) if named.is_file() else None}
 
 
 def _verify(path: Path, expected: dict[str, Any]) -> None:

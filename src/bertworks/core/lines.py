@@ -2,7 +2,10 @@
 
 import gzip
 import lzma
+import sys
+import zlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import IO
 
@@ -10,6 +13,7 @@ from bertworks.core.errors import DataError
 from bertworks.core.quarantine import Quarantine
 
 LONGEST_LINE = 1_000_000  # bytes; a longer line is no paragraph and no row
+STANDARD_INPUT = Path("-")
 COMPRESSIONS = {".gz": gzip.open, ".xz": lzma.open}
 
 
@@ -28,9 +32,20 @@ def plain_suffix(file: Path) -> str:
     return file.with_suffix("").suffix if file.suffix in COMPRESSIONS else file.suffix
 
 
-def open_bytes(file: Path) -> IO[bytes]:
-    """Open a file for reading, compressed or not."""
+def open_bytes(file: Path) -> AbstractContextManager[IO[bytes]]:
+    """Open a file for reading, compressed or not, or lend standard input."""
+    if file == STANDARD_INPUT:
+        return nullcontext(sys.stdin.buffer)
     return COMPRESSIONS.get(file.suffix, open)(file, "rb")  # type: ignore[operator]
+
+
+def is_unicode(text: str) -> bool:
+    """Tell whether a text can be written down; JSON can smuggle in halves of surrogate pairs."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def read_lines(file: Path, quarantine: Quarantine) -> Iterator[tuple[int, str]]:
@@ -60,5 +75,5 @@ def _raw_lines(file: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, raw
                 while len(raw) > LONGEST_LINE and not raw.endswith(b"\n"):
                     raw = stream.readline(LONGEST_LINE + 1)
-    except (EOFError, lzma.LZMAError, OSError) as error:
+    except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
         raise DataError(f"{file} cannot be read after line {number}: {error}") from error

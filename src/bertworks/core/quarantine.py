@@ -36,6 +36,12 @@ class Quarantine:
         if len(self.rows) < MOST_KEPT:
             self.rows.append(BadRow(str(file), line, reason))
 
+    def take(self, other: "Quarantine") -> None:
+        """Add what was read and set aside elsewhere."""
+        self.num_good += other.num_good
+        self.num_bad += other.num_bad
+        self.rows += other.rows[: MOST_KEPT - len(self.rows)]
+
     def check(self) -> None:
         """Stop when too much is bad to trust the rest."""
         total = self.num_bad + self.num_good

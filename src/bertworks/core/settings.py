@@ -1,43 +1,205 @@
-"""Settings as plain data: for manifests, and as the command that would run them again."""
+"""Settings: frozen dataclasses that are filled from flags and recipes, and written with results.
 
+Every command has one settings class. Its fields are its flags and the keys of its recipe table; the
+string below a field is its help; a field that holds settings of its own lends them its flags. Which
+numbers a field takes stands in its annotation, as `Annotated[int, Limit(...)]`.
+"""
+
+import ast
+import inspect
 import shlex
-from dataclasses import MISSING, fields, is_dataclass
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from difflib import get_close_matches
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from bertworks.core.errors import UsageError
+
+S = TypeVar("S")
+KIND_NAMES = {int: "a whole number", float: "a number", str: "a word", Path: "a path"}
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Which numbers a setting takes."""
+
+    words: str  # after "a number", as in "a number above 0"
+    holds: Callable[[float], bool]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One field of a settings class, as a flag and a recipe key."""
+
+    name: str
+    kind: Any  # its annotation
+    default: Any  # MISSING where one must be given
+    help: str
+    is_positional: bool
+    limit: Limit | None = None
+
+    @property
+    def flag(self) -> str:
+        """The name on the command line."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def is_tuple(self) -> bool:
+        """Whether it takes several values."""
+        return get_origin(self.kind) is tuple
+
+    @property
+    def shape(self) -> str:
+        """What stands for its value in help texts."""
+        kinds = {int: "N", float: "X", Path: "PATH", str: "WORD"}
+        inner = [kinds[kind] for kind in (self.kind, *get_args(self.kind)) if kind in kinds]
+        return "|".join(self.choices) or inner[0]
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The words it takes, where only some are allowed."""
+        return tuple(c for k in (self.kind, *get_args(self.kind)) for c in _words(k))
+
+
+def settings_of(kind: type) -> list[Setting]:
+    """Return the settings of a class, those of nested classes among them, in order."""
+    hints, texts, limits = get_type_hints(kind), _help_texts(kind), _limits(kind)
+    found: list[Setting] = []
+    for item in fields(kind):
+        name = item.name
+        if is_dataclass(hints[name]):
+            found += settings_of(hints[name])
+        else:
+            found.append(_setting(item, hints[name], texts.get(name, ""), limits[name]))
+    return found
+
+
+def read_values(kind: type, given: Mapping[str, Any], *, where: str) -> dict[str, Any]:
+    """Return values from flags or a recipe as a settings class wants them; others stop."""
+    known = {setting.name: setting for setting in settings_of(kind)}
+    for name in given:
+        if name not in known:
+            raise UsageError(f"{where} has no setting {name!r}{suggestion(name, known)}")
+    return {name: _convert(known[name], value, where) for name, value in given.items()}
+
+
+def make_settings(kind: type[S], values: Mapping[str, Any], *, command: str) -> S:
+    """Fill a command's settings class; a value that must be given and is not stops."""
+    missing = [
+        s for s in settings_of(kind) if s.default is MISSING and values.get(s.name, ()) == ()
+    ]
+    if missing:
+        names = " and ".join(s.name.upper() if s.is_positional else s.flag for s in missing)
+        raise UsageError(f"{command} needs {names}; see bertworks {command} --help")
+    return _fill(kind, values)
+
+
+def suggestion(word: str, known: Mapping[str, Any] | list[str]) -> str:
+    """Return a hint at the known word that was probably meant."""
+    close = get_close_matches(word, list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def as_json(settings: Any) -> dict[str, Any]:
-    """Return a settings object as JSON data."""
-    flat: dict[str, Any] = {}
-    for field in fields(settings):
-        value = getattr(settings, field.name)
-        flat |= as_json(value) if is_dataclass(value) else {field.name: _plain(value)}
-    return flat
+    """Return settings as flat JSON data."""
+    return {name: _plain(value) for name, value in _flat(settings)}
 
 
 def as_command(name: str, settings: Any) -> str:
     """Return the exact command that runs these settings again."""
-    return shlex.join(["bertworks", name, *_words(settings)])
+    values = dict(_flat(settings))
+    words = ["bertworks", name]
+    for setting in settings_of(type(settings)):
+        value = values[setting.name]
+        several = value if isinstance(value, tuple) else (value,)
+        if setting.is_positional:
+            words += map(str, several)
+        elif value != setting.default and isinstance(value, bool):
+            words.append(setting.flag if value else setting.flag.replace("--", "--no-", 1))
+        elif value != setting.default:
+            words += [setting.flag, *map(str, several)]
+    return shlex.join(words)
 
 
-def _words(settings: Any) -> list[str]:
-    words: list[str] = []
-    for field in fields(settings):
-        value = getattr(settings, field.name)
+def _setting(item: Field[Any], kind: Any, text: str, limit: Limit | None) -> Setting:
+    return Setting(item.name, kind, item.default, text, not item.kw_only, limit)
+
+
+def _limits(kind: type) -> dict[str, Limit | None]:
+    """Return the limit that stands in the annotation of each field, also of an optional one."""
+    found = {}
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        notes = [note for part in (hint, *get_args(hint)) for note in get_args(part)]
+        found[name] = next((note for note in notes if isinstance(note, Limit)), None)
+    return found
+
+
+def _help_texts(kind: type) -> dict[str, str]:
+    """Return the string that stands below each field in the source."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0].body  # type: ignore[attr-defined]
+    return {
+        before.target.id: " ".join(after.value.value.split())
+        for before, after in pairwise(body)
+        if isinstance(before, ast.AnnAssign)
+        and isinstance(before.target, ast.Name)
+        and isinstance(after, ast.Expr)
+        and isinstance(after.value, ast.Constant)
+        and isinstance(after.value.value, str)
+    }
+
+
+def _convert(setting: Setting, value: Any, where: str) -> Any:
+    if setting.is_tuple:
+        several = value if isinstance(value, list | tuple) else [value]
+        return tuple(_convert_one(setting, get_args(setting.kind)[0], v, where) for v in several)
+    kinds = [kind for kind in get_args(setting.kind) if kind is not NoneType]
+    is_optional = NoneType in get_args(setting.kind)
+    return _convert_one(setting, kinds[0] if is_optional else setting.kind, value, where)
+
+
+def _convert_one(setting: Setting, kind: Any, value: Any, where: str) -> Any:
+    """Take a recipe's typed value, or a flag's word, as the kind that the field has."""
+    try:
+        if get_origin(kind) is Literal and value in get_args(kind):
+            return value
+        if kind in (int, float) and not isinstance(value, bool):
+            number = kind(value)
+            is_exact = isinstance(value, str) or number == value
+            if is_exact and (setting.limit is None or setting.limit.holds(number)):
+                return number
+        if kind is bool and isinstance(value, bool):
+            return value
+        if kind in (str, Path) and isinstance(value, str) and value:
+            return kind(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    wanted = " or ".join(_words(kind)) or KIND_NAMES.get(kind, "true or false")
+    limit = f" {setting.limit.words}" if setting.limit else ""
+    raise UsageError(f"{where}: {setting.name} is {value!r}, but it must be {wanted}{limit}")
+
+
+def _words(kind: Any) -> tuple[str, ...]:
+    return get_args(kind) if get_origin(kind) is Literal else ()
+
+
+def _fill(kind: type[S], values: Mapping[str, Any]) -> S:
+    hints = get_type_hints(kind)
+    names = [item.name for item in fields(kind)]  # type: ignore[arg-type]
+    nested = {name: _fill(hints[name], values) for name in names if is_dataclass(hints[name])}
+    return kind(**nested, **{name: values[name] for name in names if name in values})
+
+
+def _flat(settings: Any) -> Iterator[tuple[str, Any]]:
+    for item in fields(settings):
+        value = getattr(settings, item.name)
         if is_dataclass(value):
-            words += _words(value)
-        elif not field.kw_only:
-            words += map(str, value if isinstance(value, tuple) else (value,))
-        elif field.default is MISSING or value != field.default:
-            words += _flag(field.name.replace("_", "-"), value)
-    return words
-
-
-def _flag(name: str, value: Any) -> list[str]:
-    if isinstance(value, bool):
-        return [f"--{name}" if value else f"--no-{name}"]
-    values = value if isinstance(value, tuple) else (value,)
-    return [word for item in values for word in (f"--{name}", str(item))]
+            yield from _flat(value)
+        else:
+            yield item.name, value
 
 
 def _plain(value: Any) -> Any:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bertworks.core.errors import DataError
-from bertworks.core.lines import plain_suffix, read_lines, require_content
+from bertworks.core.lines import is_unicode, plain_suffix, read_lines, require_content
 from bertworks.core.quarantine import Quarantine
 from bertworks.corpus.document import Document
 
@@ -29,15 +29,14 @@ def read_documents(files: list[Path], quarantine: Quarantine) -> Iterator[Docume
     """Yield the documents of all files in order; bad lines go to the quarantine."""
     for file in files:
         reader = _read_jsonl if plain_suffix(file) == ".jsonl" else _read_text
-        for document in reader(file, quarantine):
-            quarantine.num_good += 1
-            yield document
+        yield from reader(file, quarantine)
 
 
 def _read_text(file: Path, quarantine: Quarantine) -> Iterator[Document]:
     paragraphs: list[str] = []
     for _, line in read_lines(file, quarantine):
         if line.strip():
+            quarantine.num_good += 1
             paragraphs.append(line.strip())
         elif paragraphs:
             yield Document(tuple(paragraphs))
@@ -58,10 +57,13 @@ def _read_jsonl(file: Path, quarantine: Quarantine) -> Iterator[Document]:
         paragraphs = (
             tuple(filter(None, map(str.strip, text.splitlines()))) if isinstance(text, str) else ()
         )
-        if paragraphs:
-            yield Document(paragraphs)
-        else:
+        if not paragraphs:
             quarantine.add(file, number, "the text is empty or not a string")
+        elif not is_unicode(text):
+            quarantine.add(file, number, "the text holds half of a surrogate pair")
+        else:
+            quarantine.num_good += 1
+            yield Document(paragraphs)
 
 
 def _is_text(path: Path) -> bool:

@@ -2,6 +2,8 @@
 
 import re
 
+LONGEST_ABBREVIATION = 8  # characters, with the stop
+
 # A sentence ends at . ! ? (with closing quotes or brackets) before white space and a new beginning,
 # or right after a Chinese full stop, which needs no space.
 _END = re.compile(
@@ -22,10 +24,11 @@ def split_sentences(paragraph: str) -> list[str]:
     sentences: list[str] = []
     start = 0
     for match in _END.finditer(paragraph):
-        candidate = paragraph[start : match.end()].strip()
-        if not candidate or _ABBREVIATION.search(candidate):
+        end = match.start() + len(match.group().rstrip())
+        # Looking at the last few characters only keeps a line of nothing but initials cheap.
+        if _ABBREVIATION.search(paragraph, max(start, end - LONGEST_ABBREVIATION), end):
             continue
-        sentences.append(candidate)
+        sentences.append(paragraph[start : match.end()].strip())
         start = match.end()
     rest = paragraph[start:].strip()
     return [*sentences, rest] if rest else sentences

@@ -4,11 +4,18 @@ import csv
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from bertworks.core.errors import DataError, UsageError
-from bertworks.core.lines import plain_suffix, read_lines, require_content
+from bertworks.core.lines import (
+    STANDARD_INPUT,
+    is_unicode,
+    plain_suffix,
+    read_lines,
+    require_content,
+)
 from bertworks.core.quarantine import Quarantine
 
 COLUMNS = ("text", "text_b", "label")
@@ -32,10 +39,13 @@ def read_examples(
     labelled: bool = True,
 ) -> list[Example]:
     """Return the examples of a file; rows that cannot be used go to the quarantine."""
-    examples = list(stream_examples(file, quarantine, columns=columns, labelled=labelled))
-    quarantine.check()
+    require_content(file)
+    own = Quarantine()  # each file must be mostly good, however long the others are
+    examples = list(stream_examples(file, own, columns=columns, labelled=labelled))
+    own.check()
     if not examples:
         raise DataError(f"{file} holds no rows; give a file with examples in it")
+    quarantine.take(own)
     return examples
 
 
@@ -46,9 +56,10 @@ def stream_examples(
     columns: dict[str, str] | None = None,
     labelled: bool = True,
 ) -> Iterator[Example]:
-    """Yield the examples of a file one by one."""
-    require_content(file)
-    reader = _READERS.get(plain_suffix(file))
+    """Yield the examples of a file, or of JSON lines from standard input, one by one."""
+    if file != STANDARD_INPUT:
+        require_content(file)
+    reader = _READERS.get(".jsonl" if file == STANDARD_INPUT else plain_suffix(file))
     if reader is None:
         known = ", ".join(_READERS)
         raise UsageError(f"{file} has no known format; its name should end with {known} (.gz, .xz)")
@@ -74,6 +85,8 @@ def make_example(
     name = label_name(label)
     if labelled and name is None:
         return f"no {(columns or {}).get('label', 'label')!r} (found {', '.join(row) or 'nothing'})"
+    if not all(map(is_unicode, (text, text_b or "", name or ""))):
+        return "a value holds half of a surrogate pair"
     return Example(text, text_b, name, line)
 
 
@@ -118,8 +131,28 @@ def _read_tsv(file: Path, quarantine: Quarantine) -> Iterator[tuple[int, dict[st
 
 
 def _read_csv(file: Path, quarantine: Quarantine) -> Iterator[tuple[int, dict[str, Any]]]:
-    lines = csv.reader(line for _, line in read_lines(file, quarantine))
-    return _with_header(file, ((lines.line_num, row) for row in lines), quarantine)
+    return _with_header(file, _csv_rows(file, quarantine), quarantine)
+
+
+def _csv_rows(file: Path, quarantine: Quarantine) -> Iterator[tuple[int, list[str]]]:
+    """Yield each row with the line on which it begins; a broken one costs all lines it took."""
+    taken: list[int] = []
+
+    def lines() -> Iterator[str]:
+        for number, line in read_lines(file, quarantine):
+            taken.append(number)
+            yield line
+
+    rows = csv.reader(lines(), strict=True)
+    while True:
+        taken.clear()
+        try:
+            yield from ((taken[0], row) for row in islice(rows, 1))
+        except csv.Error as error:
+            for number in taken:
+                quarantine.add(file, number, f"not CSV: {error}")
+        if not taken:
+            return
 
 
 def _with_header(

@@ -1,6 +1,7 @@
 """Making batches ahead of the step that needs them, in as many processes as wanted."""
 
-from collections.abc import Iterator
+import signal
+from collections.abc import Generator
 from typing import Protocol
 
 import torch
@@ -16,20 +17,22 @@ class Batches(Protocol):
         """Return the parts of one step's batch."""
 
 
-def load(batches: Batches, *, first: int, last: int, workers: int) -> Iterator[list[Batch]]:
+def load(
+    batches: Batches, *, first: int, last: int, workers: int
+) -> Generator[list[Batch], None, None]:
     """Yield the batches of the steps from first to last, in order, whatever the workers."""
     if workers == 0:
-        return map(batches.at, range(first, last))
-    return iter(
-        DataLoader(
-            _ByStep(batches),
-            sampler=range(first, last),
-            batch_size=None,
-            num_workers=workers,
-            multiprocessing_context="fork",
-            collate_fn=_as_they_are,
-            generator=torch.Generator(),
-        )
+        yield from map(batches.at, range(first, last))
+        return
+    yield from DataLoader(
+        _ByStep(batches),
+        sampler=range(first, last),
+        batch_size=None,
+        num_workers=workers,
+        multiprocessing_context="fork",
+        collate_fn=_as_they_are,
+        worker_init_fn=_leave_signals_to_the_loop,
+        generator=torch.Generator(),
     )
 
 
@@ -43,3 +46,9 @@ class _ByStep(Dataset[list[Batch]]):
 
 def _as_they_are(batches: list[Batch]) -> list[Batch]:
     return batches
+
+
+def _leave_signals_to_the_loop(worker: int) -> None:
+    """Ignore what a terminal or a scheduler sends to all processes; the loop ends the workers."""
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, signal.SIG_IGN)

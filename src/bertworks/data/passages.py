@@ -8,6 +8,8 @@ from bertworks.core.pieces import IGNORE
 from bertworks.data.shards import Shards
 
 IS_NEXT, IS_RANDOM = 0, 1  # BERT's labels for the second text of a pair
+NUM_ATTEMPTS = 24  # to find a stranger; more matter only where one document is most of the corpus
+NEIGHBOURS = 8  # of like length, tried first
 
 
 @dataclass(frozen=True)
@@ -27,15 +29,12 @@ class Passages:
     """Runs of whole sentences of one document, each as long as fits."""
 
     def __init__(self, shards: Shards, *, room: int, held_out: bool) -> None:
-        self.bounds, self.documents = _refine(shards, room)
-        starts = self.documents
+        self.room = room
+        self.bounds, starts = _refine(shards, room)
         chosen = np.flatnonzero(shards.is_held_out == held_out)
-        spans = [
-            span for d in chosen for span in self._cut(int(starts[d]), int(starts[d + 1]), room)
-        ]
+        spans = [span for d in chosen for span in self._cut(int(starts[d]), int(starts[d + 1]))]
         self.spans = np.array(spans, dtype=np.int64).reshape(-1, 2)  # [P, 2] sentences
         self.document_of = np.searchsorted(starts, self.spans[:, 0], side="right") - 1
-        self._others = _Elsewhere(starts, chosen)
 
     def __len__(self) -> int:
         return len(self.spans)
@@ -47,64 +46,52 @@ class Passages:
         return Pairs(first, np.repeat(first[:, 1:], 2, axis=1), label)
 
     def pairs(self, random: np.random.Generator) -> Pairs:
-        """Split each passage at a random sentence; replace half of the second parts from elsewhere.
+        """Split each passage at a random sentence; replace half of the second parts by strangers.
 
-        The replacement is as long as what it replaces allows, and ends with a sentence too, so that
-        neither length nor ending tells the answer.
+        A stranger is the second part of a passage of another document, and about as long, so that
+        neither length nor beginning nor ending tells the answer.
         """
         begin, end = self.spans[:, 0], self.spans[:, 1]
         split = begin + 1 + random.integers(np.maximum(end - begin - 1, 1))
-        is_pair = (end - begin > 1) & self._others.exist(self.document_of)
-        split = np.where(is_pair, split, end)
         first = np.stack([self.bounds[begin], self.bounds[split]], axis=1)
         second = np.stack([self.bounds[split], self.bounds[end]], axis=1)
+        stranger = self._strangers(first, second, random)
+        is_pair = stranger >= 0
         swap = is_pair & (random.random(len(self)) < 0.5)
-        elsewhere = self._others.draw(self.document_of, random)
-        second[swap] = self._replacement(elsewhere[swap], second[swap, 1] - second[swap, 0])
         label = np.where(is_pair, np.where(swap, IS_RANDOM, IS_NEXT), IGNORE)
+        second[swap] = second[stranger[swap]]
+        first[~is_pair, 1] = second[~is_pair, 0] = self.bounds[end[~is_pair]]
         return Pairs(first, second, label)
 
-    def _replacement(self, sentence: np.ndarray, room: np.ndarray) -> np.ndarray:
-        """Return the token span from a sentence on that fits the room, in whole sentences."""
-        start = self.bounds[sentence]
-        last = self.documents[np.searchsorted(self.documents, sentence, side="right")]
-        fitting = np.searchsorted(self.bounds, start + room, side="right") - 1
-        end = self.bounds[np.minimum(fitting, last)]
-        return np.stack([start, np.where(end > start, end, start + room)], axis=1)
+    def _strangers(
+        self, first: np.ndarray, second: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """Return for each passage another one to take the second part from, or -1 for none.
 
-    def _cut(self, begin: int, end: int, room: int) -> list[tuple[int, int]]:
+        Passages are ranked by the length of their second part, and neighbours in rank are tried.
+        """
+        sizes = second[:, 1] - second[:, 0]
+        space = self.room - (first[:, 1] - first[:, 0])
+        ranked = np.lexsort((random.random(len(self)), sizes))  # equal lengths in random order
+        ranked = ranked[sizes[ranked] > 0]
+        found = np.full(len(self), -1)
+        for attempt in range(NUM_ATTEMPTS):
+            ranks = np.flatnonzero(found[ranked] < 0)
+            reach = NEIGHBOURS * (attempt + 1)
+            others = ranks + random.integers(-reach, reach + 1, size=len(ranks))
+            own, other = ranked[ranks], ranked[others % max(len(ranked), 1)]
+            fits = (sizes[other] <= space[own]) & (self.document_of[other] != self.document_of[own])
+            found[own[fits]] = other[fits]
+        return found
+
+    def _cut(self, begin: int, end: int) -> list[tuple[int, int]]:
         spans = []
         while begin < end:
-            limit = self.bounds[begin] + room
+            limit = self.bounds[begin] + self.room
             after = int(np.searchsorted(self.bounds[: end + 1], limit, side="right")) - 1
             spans.append((begin, after))
             begin = after
         return spans
-
-
-class _Elsewhere:
-    """Draws sentences from any chosen document but one."""
-
-    def __init__(self, document_starts: np.ndarray, chosen: np.ndarray) -> None:
-        sizes = document_starts[chosen + 1] - document_starts[chosen]
-        self.ends = np.cumsum(sizes)
-        self.shift = document_starts[chosen] - (self.ends - sizes)  # from dense to real numbers
-        self.slot = np.full(len(document_starts), -1)
-        self.slot[chosen] = np.arange(len(chosen))
-        self.sizes = sizes
-
-    def exist(self, documents: np.ndarray) -> np.ndarray:
-        """Tell whether there is a sentence outside each document."""
-        return self.ends[-1] - self.sizes[self.slot[documents]] > 0
-
-    def draw(self, documents: np.ndarray, random: np.random.Generator) -> np.ndarray:
-        """Return one sentence outside each document, all equally likely."""
-        slot = self.slot[documents]
-        size = self.sizes[slot]
-        drawn = random.integers(np.maximum(self.ends[-1] - size, 1))
-        drawn += np.where(drawn >= self.ends[slot] - size, size, 0)
-        place = np.minimum(np.searchsorted(self.ends, drawn, side="right"), len(self.ends) - 1)
-        return drawn + self.shift[place]
 
 
 def _refine(shards: Shards, room: int) -> tuple[np.ndarray, np.ndarray]:

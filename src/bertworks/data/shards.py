@@ -22,7 +22,7 @@ from bertworks.core.artifact import open_artifact
 from bertworks.core.errors import ArtifactError
 from bertworks.core.pieces import SpecialIds
 
-TOKENS_PER_PART = 64 * 1024 * 1024
+TOKENS_PER_PART = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class TokenizedDocuments:
 
 
 class ShardWriter:
-    """Writes documents in order into parts, holding one part's marks in memory at most."""
+    """Writes documents in order into parts; pieces go straight to their file."""
 
     def __init__(
         self,
@@ -52,20 +52,33 @@ class ShardWriter:
         self.tokens_per_part = tokens_per_part
         self.dtype = np.uint16 if len(word_starts) <= 2**16 else np.uint32
         self.parts: list[dict[str, int]] = []
-        self._waiting: list[TokenizedDocuments] = []
-        self._num_waiting = 0
+        self._is_open = False
 
     def add(self, documents: TokenizedDocuments) -> None:
-        """Take documents; write a part when enough have come."""
-        self._waiting.append(documents)
-        self._num_waiting += len(documents.tokens)
-        if self._num_waiting >= self.tokens_per_part:
-            self._write_part()
+        """Take documents; begin a new part when the last one is full."""
+        if not len(documents.tokens):  # a part without tokens could not be mapped
+            return
+        if not self._is_open:
+            self.parts.append(dict.fromkeys(_COUNTS, 0))
+            self._is_open = True
+        part = self.parts[-1]
+        self._append("tokens", documents.tokens.astype(self.dtype))
+        self._append("sentences", part["tokens"] + np.cumsum(documents.sentences, dtype=np.int64))
+        self._append(
+            "documents", part["sentences"] + np.cumsum(documents.documents, dtype=np.int64)
+        )
+        self._append("held-out", documents.is_held_out.astype(np.uint8))
+        part["tokens"] += len(documents.tokens)
+        part["sentences"] += len(documents.sentences)
+        part["documents"] += len(documents.documents)
+        part["held_out_documents"] += int(documents.is_held_out.sum())
+        if part["tokens"] >= self.tokens_per_part:
+            self._close_part()
 
     def finish(self) -> dict[str, Any]:
-        """Write what is left and the description; return the description."""
-        if self._waiting:
-            self._write_part()
+        """Close the last part and write the description; return the description."""
+        if self._is_open:
+            self._close_part()
         totals = {key: sum(part[key] for part in self.parts) for key in _COUNTS}
         description = {
             "vocab_size": len(self.word_starts),
@@ -77,20 +90,16 @@ class ShardWriter:
         (self.folder / "shards.json").write_text(json.dumps(description, indent=1))
         return description
 
-    def _write_part(self) -> None:
-        tokens = np.concatenate([chunk.tokens for chunk in self._waiting]).astype(self.dtype)
-        sentences = np.concatenate([chunk.sentences for chunk in self._waiting])
-        documents = np.concatenate([chunk.documents for chunk in self._waiting])
-        held_out = np.concatenate([chunk.is_held_out for chunk in self._waiting])
-        self._waiting, self._num_waiting = [], 0
-        number = len(self.parts)
-        tokens.tofile(_file(self.folder, "tokens", number))
-        np.packbits(self.word_starts[tokens]).tofile(_file(self.folder, "words", number))
-        np.cumsum(sentences, dtype=np.int64).tofile(_file(self.folder, "sentences", number))
-        np.cumsum(documents, dtype=np.int64).tofile(_file(self.folder, "documents", number))
-        held_out.astype(np.uint8).tofile(_file(self.folder, "held-out", number))
-        counts = (len(tokens), len(sentences), len(documents), int(held_out.sum()))
-        self.parts.append(dict(zip(_COUNTS, counts, strict=True)))
+    def _append(self, name: str, values: np.ndarray) -> None:
+        with _file(self.folder, name, len(self.parts) - 1).open("ab") as file:
+            file.write(values.tobytes())
+
+    def _close_part(self) -> None:
+        """Mark the word starts, which need the whole part because eight share a byte."""
+        self._is_open = False
+        if self.parts[-1]["tokens"]:
+            tokens = _map(_file(self.folder, "tokens", len(self.parts) - 1), np.dtype(self.dtype))
+            self._append("words", np.packbits(self.word_starts[tokens]))
 
 
 class Shards:

@@ -2,11 +2,15 @@
 
 import numpy as np
 
+from bertworks.core.errors import UsageError
+
 
 def cut_spans(length: int, *, room: int) -> list[tuple[int, int]]:
     """Return (start, end) of windows that fit the room; neighbours share a quarter of it."""
     if length <= room:
         return [(0, length)]
+    if room < 1:
+        raise UsageError(f"a window has room for {room} pieces of text; raise --longest")
     stride = max(room - room // 4, 1)
     starts = range(0, length - room + stride, stride)
     return [(start, min(start + room, length)) for start in starts]
@@ -25,6 +29,8 @@ def cut_pair(
     A text shorter than half of the room leaves the rest to the other. The windows of both are
     walked in step, and the text with fewer windows repeats its last one.
     """
+    if room < 2 and len(first) + len(second) > room:
+        raise UsageError(f"a window has room for {room} pieces of two texts; raise --longest")
     room_first = max(room - room // 2, room - len(second))
     windows_first = cut_text(first, room=room_first)
     room_second = room - max(len(window) for window in windows_first)

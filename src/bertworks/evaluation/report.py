@@ -1,5 +1,6 @@
 """The page a person looks at: one self-contained HTML file with tables and curves."""
 
+import math
 from collections.abc import Sequence
 from html import escape
 
@@ -47,11 +48,18 @@ class Page:
         self.parts.append(f"<table>{''.join(lines)}</table>")
 
     def curves(self, title: str, curves: dict[str, list[Point]]) -> None:
-        """Add a chart of one or more curves over the same axis."""
-        shown = {name: points for name, points in curves.items() if len(points) > 1}
+        """Add a chart of one or more curves over the same axis; what is no number is counted."""
+        finite = {name: [p for p in curve if _is_finite(p)] for name, curve in curves.items()}
+        shown = {name: points for name, points in finite.items() if len(points) > 1}
         if shown:
             chart = _chart(shown)
             self.parts.append(f"<figure><figcaption>{escape(title)}</figcaption>{chart}</figure>")
+        lost = sum(len(curves[name]) - len(finite[name]) for name in curves)
+        if lost:
+            self.parts.append(
+                f'<p class="note">{escape(title)}: {lost} values that are no finite numbers '
+                "are not drawn.</p>"
+            )
 
     def html(self) -> str:
         """Return the whole page."""
@@ -62,6 +70,10 @@ class Page:
             f"<title>{escape(self.title)}</title><style>{STYLE}</style></head>"
             f"<body>{body}</body></html>\n"
         )
+
+
+def _is_finite(point: Point) -> bool:
+    return all(map(math.isfinite, point))
 
 
 def _row(cell: str, values: Sequence[str]) -> str:

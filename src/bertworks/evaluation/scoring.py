@@ -24,12 +24,13 @@ class Scores:
 
     answers: list[Answer]
     metrics: dict[str, float]
-    accuracy: Interval | None
+    accuracy: Interval | None  # None: too few examples, or answers that are no labels
 
 
 def score_answers(task: Task, answers: list[Answer], examples: Sequence[Example]) -> Scores:
     """Score answers against the labels of their examples."""
-    correct = [a.get("label") == e.label for a, e in zip(answers, examples, strict=True)]
+    pairs = list(zip(answers, examples, strict=True))
+    correct = [answer["label"] == example.label for answer, example in pairs if "label" in answer]
     interval = mean_interval(np.array(correct)) if len(correct) > 1 else None
     return Scores(answers, task.metrics(answers, examples), interval)
 
@@ -54,6 +55,7 @@ def evaluate_objectives(
     model: TaskModel, batches: Sequence[Batch], *, machine: Machine
 ) -> Evaluation:
     """Return each objective's loss and accuracy on held-out text; the total loss is to fall."""
+    was_training = model.training
     model.eval()
     losses = dict.fromkeys(model.tasks, 0.0)
     hits = dict.fromkeys(model.tasks, 0.0)
@@ -68,7 +70,7 @@ def evaluate_objectives(
                 losses[name] += float(task.loss(logits, target))
                 hits[name] += float(_num_hits(logits, target.values))
                 counts[name] += target.count
-    model.train()
+    model.train(was_training)
     metrics = {"loss": sum(losses[name] / counts[name] for name in losses)}
     for name in model.tasks:
         metrics[f"{name}_loss"] = losses[name] / counts[name]

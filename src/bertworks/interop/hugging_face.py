@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bertworks.core.errors import ArtifactError
+from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.model.config import EncoderConfig
 from bertworks.model.weights import read_tensors, write_tensors
 
@@ -102,10 +102,7 @@ def open_folder(path: Path) -> Folder:
     file = path / "config.json"
     if not file.is_file():
         raise ArtifactError(f"{path} has no config.json; it is no model folder")
-    try:
-        theirs = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ArtifactError(f"{file} is not JSON ({error})") from error
+    theirs = _read_object(file)
     if theirs.get("model_type") != "bert":
         raise ArtifactError(
             f"{file} describes a {theirs.get('model_type')!r} model; only 'bert' is known here"
@@ -152,7 +149,12 @@ def config_from_hugging_face(theirs: dict[str, Any]) -> EncoderConfig:
     if kind != "absolute" or theirs.get("is_decoder"):
         raise ArtifactError(f"a BERT with {kind} positions or as decoder is not an encoder we know")
     fields = {ours: theirs[key] for key, ours in CONFIG_KEYS.items() if theirs.get(key) is not None}
-    return EncoderConfig(**fields, activation=ACTIVATIONS[activation])  # type: ignore[arg-type]
+    try:
+        return EncoderConfig(**fields, activation=ACTIVATIONS[activation])  # type: ignore[arg-type]
+    except (TypeError, UsageError) as error:
+        raise ArtifactError(
+            f"the config describes no network that can be built: {error}"
+        ) from error
 
 
 def config_to_hugging_face(config: EncoderConfig) -> dict[str, Any]:
@@ -227,13 +229,30 @@ def _tasks(theirs: dict[str, Any], path: Path) -> dict[str, tuple[str, ...]]:
     """Return the tasks by `bertworks.json`, or else by the class that saved the folder."""
     ours = path / "bertworks.json"
     if ours.is_file():
-        tasks = json.loads(ours.read_text(encoding="utf-8"))["tasks"]
+        tasks = _read_object(ours).get("tasks")
+        if not isinstance(tasks, dict):
+            raise ArtifactError(f"{ours} names no tasks; make the folder again")
         return {name: tuple(labels) for name, labels in tasks.items()}
     architecture = (theirs.get("architectures") or ["BertModel"])[0]
     names = next((names for names, known in ARCHITECTURES.items() if known == architecture), ())
     labels = theirs.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
     by_number = tuple(labels[key] for key in sorted(labels, key=int))
+    kind = theirs.get("problem_type") or "single_label_classification"
+    if names == ("classify",) and (len(by_number) < 2 or kind != "single_label_classification"):
+        return {}  # a score, or several labels at once: tasks that are not known here
     return {name: by_number if name == "classify" else () for name in names}
+
+
+def _read_object(file: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(
+            f"{file} is not JSON ({error}); make or fetch the folder again"
+        ) from error
+    if not isinstance(data, dict):
+        raise ArtifactError(f"{file} is not a JSON object; make or fetch the folder again")
+    return data
 
 
 def _dump(data: dict[str, Any]) -> str:

@@ -23,9 +23,21 @@ def attend_by_run(qkv: Tensor, layout: Layout, *, dropout: float = 0.0) -> Tenso
     sizes = [count * length for count, length in layout.runs]
     for (count, length), part in zip(layout.runs, qkv.split(sizes), strict=True):
         q, k, v = part.unflatten(0, (count, length)).permute(2, 0, 3, 1, 4)  # [n, H, length, K]
-        out = functional.scaled_dot_product_attention(q, k, v, dropout_p=dropout)
+        if dropout:
+            out = _attend_forgetting(q, k, v, dropout)
+        else:
+            out = functional.scaled_dot_product_attention(q, k, v)
         pieces.append(out.transpose(1, 2).flatten(0, 1))  # [n * length, H, K]
     return torch.cat(pieces)
+
+
+def _attend_forgetting(q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
+    """Attend with dropout on the weights, [n, H, length, K].
+
+    The library's own way looks for rows that are masked whole, which a text never has.
+    """
+    scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)
+    return functional.dropout(scores.softmax(-1), dropout) @ v
 
 
 def attend_varlen(qkv: Tensor, layout: Layout) -> Tensor:

@@ -25,6 +25,12 @@ class EncoderConfig:
     pad_id: int = 0
 
     def __post_init__(self) -> None:
+        for name in COUNTS:
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        for name in ("dropout", "attention_dropout"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise UsageError(f"{name} is {getattr(self, name)}; it must lie from 0 to below 1")
         if self.hidden_size % self.num_heads:
             raise UsageError(
                 f"hidden_size {self.hidden_size} cannot be shared by {self.num_heads} heads; "
@@ -59,6 +65,16 @@ class EncoderConfig:
         return self if rate is None else replace(self, dropout=rate, attention_dropout=rate)
 
 
+# The fields that count something.
+COUNTS = (
+    "vocab_size",
+    "hidden_size",
+    "num_layers",
+    "num_heads",
+    "feed_forward_size",
+    "max_positions",
+    "num_segments",
+)
 # Name -> number of layers, hidden size.
 SIZES = {
     "tiny": (2, 128),

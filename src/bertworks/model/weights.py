@@ -60,7 +60,10 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     """Write a safetensors file."""
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    save_file(whole, path, metadata={"format": "pt"})
+    try:
+        save_file(whole, path, metadata={"format": "pt"})
+    except SafetensorError as error:  # a full disk, for one
+        raise OSError(f"{path.name}: {error}") from error
 
 
 @torch.no_grad()

@@ -1,7 +1,7 @@
 """Model folders: opened for work or for further training, and written, in one way each."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bertworks.core.artifact import MANIFEST, Origin, open_artifact, saving
 from bertworks.core.errors import ArtifactError
-from bertworks.interop.hugging_face import open_folder, write_folder
+from bertworks.interop.hugging_face import Folder, open_folder, write_folder
 from bertworks.model.weights import Account, load_weights
 from bertworks.tasks.catalog import make_task
 from bertworks.tasks.task import Task, TaskModel
@@ -37,9 +37,9 @@ def open_model(
 
     `fresh` leaves all weights as they are drawn from the seed: the same network, untrained.
     """
-    folder = open_folder(path)
     if (path / MANIFEST).exists():
         open_artifact(path, "model")
+    folder = open_folder(path)
     own = [make_task(name, labels) for name, labels in folder.tasks.items()]
     config = folder.config.with_dropout(dropout)
     model = TaskModel(config, own if tasks is None else tasks, seed=seed)
@@ -51,10 +51,7 @@ def open_model(
         )
     if fresh:
         return OpenModel(model, tokenizer, None)
-    new = [name for name in model.tasks if name not in folder.tasks]
-    # A folder saved without a pooler (a masked-language model) starts a fresh one too.
-    may_miss = (*(f"heads.{name}." for name in new), "encoder.pooler.")
-    return OpenModel(model, tokenizer, load_weights(model, folder.tensors(), may_miss=may_miss))
+    return OpenModel(model, tokenizer, _load(model, folder, own))
 
 
 def save_model(
@@ -71,3 +68,14 @@ def save_model(
         tensors: dict[str, Tensor] = dict(model.named_parameters())
         write_folder(folder, model.config, tensors, tasks=tasks, extra=extra)
         tokenizer.save(folder)
+
+
+def _load(model: TaskModel, folder: Folder, own: Sequence[Task]) -> Account:
+    """Load the folder's weights; a head for other labels than the folder's starts fresh."""
+    known = {task.name: task.labels for task in own}
+    new = [name for name, task in model.tasks.items() if known.get(name) != task.labels]
+    kept = {name: labels for name, labels in folder.tasks.items() if name not in new}
+    may_miss = [f"heads.{name}." for name in new]
+    if not known.keys() - {"fill_mask"}:
+        may_miss.append("encoder.pooler.")  # a masked-language model is saved without one
+    return load_weights(model, replace(folder, tasks=kept).tensors(), may_miss=may_miss)

@@ -1,9 +1,9 @@
 """A model put to work: texts in, answers and vectors out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -12,12 +12,14 @@ from torch import Tensor
 from bertworks.core.batch import Layout
 from bertworks.core.device import DeviceName, Machine, Precision, prepare
 from bertworks.core.errors import DataError, UsageError
+from bertworks.core.lines import is_unicode
 from bertworks.data.example_batches import length_sorted_batches
 from bertworks.data.examples import Example, make_example
 from bertworks.data.packing import Features, join_pieces
 from bertworks.data.windows import cut_text
 from bertworks.serving.model_folder import OpenModel, open_model
-from bertworks.tasks.answering import BATCH_TOKENS, answer
+from bertworks.tasks.answering import BATCH_TOKENS, answer, windows_of
+from bertworks.tasks.fill_mask import FillMask
 from bertworks.tasks.task import Answer, Task
 
 Pooling = Literal["mean", "first", "max"]
@@ -33,10 +35,14 @@ class Candidate:
 
 
 def load(
-    path: str | Path, *, device: DeviceName = "auto", precision: Precision = "fp32"
+    path: str | Path,
+    *,
+    device: DeviceName = "auto",
+    precision: Precision = "fp32",
+    threads: int | None = None,
 ) -> "Predictor":
     """Open a model folder, ours or Hugging Face's, ready to answer."""
-    machine = prepare(device, precision=precision)
+    machine = prepare(device, precision=precision, threads=threads)
     return Predictor(open_model(Path(path)), machine)
 
 
@@ -62,14 +68,17 @@ class Predictor:
 
     def predict(self, inputs: Sequence[Input]) -> list[Answer]:
         """Return one answer per input, in order; an input is a text, a pair or a row."""
+        if isinstance(inputs, str | dict):
+            raise UsageError("predict takes a list of inputs; put the input into a list")
         return self.answer_examples([_as_example(item, n) for n, item in enumerate(inputs, 1)])
 
     def answer_examples(
-        self, examples: Sequence[Example], task: Task | None = None
+        self, examples: Sequence[Example], task: Task | None = None, *, where: str = "input"
     ) -> list[Answer]:
-        """Return one answer per example, in order."""
+        """Return one answer per example, in order; one that has none is named by its line."""
         chosen = task or self.task
-        return self.answer_windows([self.windows(example, chosen) for example in examples], chosen)
+        windows = windows_of(chosen, examples, self.tokenizer, longest=self.longest, where=where)
+        return self.answer_windows(windows, chosen)
 
     def windows(self, example: Example, task: Task) -> list[Features]:
         """Return the windows in which the network reads an example for a task."""
@@ -81,11 +90,12 @@ class Predictor:
 
     def fill_mask(self, text: str, *, num_candidates: int = 5) -> list[Any]:
         """Return the candidates of the mask, best first; of several masks, one list for each."""
-        task = self.model.tasks.get("fill_mask")
-        if task is None:
+        if "fill_mask" not in self.model.tasks:
             raise UsageError("this model has no fill-mask head; load a pre-trained model instead")
-        task.num_candidates = num_candidates  # type: ignore[attr-defined]
-        masks = self.answer_examples([Example(text)], task)[0]["masks"]
+        if num_candidates < 1:
+            raise UsageError(f"num_candidates is {num_candidates}; the least is 1")
+        task = FillMask(num_candidates=num_candidates)
+        masks = self.answer_examples([_as_example(text, 1)], task)[0]["masks"]
         found = [[Candidate(**candidate) for candidate in mask] for mask in masks]
         return found[0] if len(found) == 1 else found
 
@@ -104,6 +114,9 @@ class Predictor:
         """
         if isinstance(texts, str):
             raise UsageError("embed takes a list of texts; put the text into a list")
+        if pooling not in get_args(Pooling):
+            raise UsageError(f"pooling {pooling!r} is not known; use mean, first or max")
+        _refuse_others_than_texts(texts)
         windows = [
             window
             for number, ids in enumerate(self.tokenizer.ids_of(texts))
@@ -134,8 +147,6 @@ def pool_texts(hidden: Tensor, layout: Layout, pooling: Pooling) -> Tensor:
     """Make one vector of each text's tokens, [T, D] -> [N, D]."""
     if pooling == "first":
         return hidden.index_select(0, layout.first_tokens())
-    if pooling not in ("mean", "max"):
-        raise UsageError(f"pooling {pooling!r} is not known; use mean, first or max")
     lengths = torch.tensor(layout.lengths, device=hidden.device)
     return torch.segment_reduce(hidden, pooling, lengths=lengths, axis=0)
 
@@ -157,14 +168,24 @@ def _merge_windows(
     return merged / np.bincount(owner, share, num_texts)[:, None].astype(np.float32)
 
 
+def _refuse_others_than_texts(inputs: Sequence[Any]) -> None:
+    for number, item in enumerate(inputs, 1):
+        if not isinstance(item, str) or not is_unicode(item):
+            raise DataError(f"input {number} is {item!r:.60}; only texts can be embedded")
+
+
 def _as_example(item: Input, number: int) -> Example:
     if isinstance(item, str):
         row: dict[str, Any] = {"text": item}
     elif isinstance(item, dict):
-        row = item
+        row = {str(key): value for key, value in item.items()}
+    elif isinstance(item, tuple | list) and len(item) == 2:
+        row = {"text": item[0], "text_b": item[1]}
     else:
-        row = dict(zip(("text", "text_b"), item, strict=True))
+        raise DataError(
+            f"input {number} is {item!r:.60}; give a text, a pair of texts, or a row with 'text'"
+        )
     made = make_example(row, number, labelled=False)
     if isinstance(made, str):
         raise DataError(f"input {number}: {made}")
-    return made
+    return replace(made, label=None)  # what is asked for is not looked at

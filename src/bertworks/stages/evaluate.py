@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any
 
 from bertworks.core.artifact import Origin, refuse_existing, saving
-from bertworks.core.errors import DataError
+from bertworks.core.errors import UsageError
 from bertworks.core.progress import say
 from bertworks.core.quarantine import Quarantine
 from bertworks.core.settings import as_command, as_json
@@ -24,13 +24,18 @@ def run(settings: EvaluateSettings) -> dict[str, Any]:
     quarantine = Quarantine()
     examples = read_examples(settings.data, quarantine, columns=parse_columns(settings.columns))
     predictor = load(
-        settings.model, device=settings.machine.device, precision=settings.machine.precision
+        settings.model,
+        device=settings.machine.device,
+        precision=settings.machine.precision,
+        threads=settings.machine.threads,
     )
     task = predictor.task
-    try:
-        answers = predictor.answer_examples(examples)
-    except DataError as error:
-        raise DataError(f"{settings.data} {error}") from error
+    if not task.labels:
+        raise UsageError(
+            f"{settings.model} answers {task.name}, which gives no labels to score; "
+            "fine-tune it on labelled examples first"
+        )
+    answers = predictor.answer_examples(examples, where=f"{settings.data} line")
     scores = score_answers(task, answers, examples)
     origin = Origin(
         command=as_command("evaluate", settings),

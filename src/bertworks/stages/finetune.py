@@ -5,7 +5,7 @@ from typing import Any
 
 from bertworks.core.artifact import Origin
 from bertworks.core.device import prepare
-from bertworks.core.errors import DataError
+from bertworks.core.errors import DataError, UsageError
 from bertworks.core.progress import say
 from bertworks.core.quarantine import Quarantine
 from bertworks.core.settings import as_command, as_json
@@ -83,7 +83,8 @@ def _task(settings: FinetuneSettings, training: list[Example]) -> Task:
     labels = find_labels(training)
     if len(labels) < 2:
         raise DataError(
-            f"{settings.train} has one label only ({labels[0]!r}); there is nothing to tell apart"
+            f"{settings.train} has one label only ({labels[0]!r}), so there is nothing to tell "
+            "apart; add examples of another"
         )
     return make_task(name, labels)
 
@@ -97,20 +98,22 @@ def _prepare(
 ) -> tuple[ExampleBatches, Any]:
     """Turn both files into windows; a row that cannot be scored stops the run before it begins."""
     limit = opened.model.config.max_positions
-    longest = min(settings.longest or limit, limit)
-    windows = {}
-    for file, examples in ((settings.train, training), (settings.dev, dev)):
-        try:
-            windows[file] = windows_of(task, examples, opened.tokenizer, longest=longest)
-        except DataError as error:
-            raise DataError(f"{file} {error}") from error
+    longest = settings.longest or limit
+    if longest > limit:
+        raise UsageError(
+            f"--longest is {longest}, but {settings.model} reads {limit} pieces; lower it"
+        )
+    windows, dev_windows = (
+        windows_of(task, examples, opened.tokenizer, longest=longest, where=f"{file} line")
+        for file, examples in ((settings.train, training), (settings.dev, dev))
+    )
     batches = ExampleBatches(
-        windows[settings.train],
+        windows,
         batch_size=settings.batch_size,
         accumulate=settings.accumulate,
         seed=settings.seed,
     )
-    return batches, windows[settings.dev]
+    return batches, dev_windows
 
 
 def _plan(settings: FinetuneSettings, steps_per_epoch: int) -> TrainingPlan:

@@ -1,17 +1,20 @@
 """predict: a model and inputs -> one JSON line of answer for each."""
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
+from bertworks.core.artifact import refuse_existing
 from bertworks.core.errors import ArtifactError, DataError, UsageError
 from bertworks.core.progress import progress, say
 from bertworks.core.quarantine import Quarantine
-from bertworks.data.examples import Example, make_example, parse_columns, stream_examples
+from bertworks.data.examples import Example, parse_columns, stream_examples
 from bertworks.serving.predictor import Predictor, load
 from bertworks.stages.settings import PredictSettings
 from bertworks.tasks.task import Answer, Task
@@ -21,8 +24,13 @@ CHUNK = 1024  # inputs answered at once; memory does not grow with the file
 
 def run(settings: PredictSettings) -> dict[str, Any]:
     """Answer every input in order; rows without an answer are counted and named."""
+    if settings.out != "-":
+        refuse_existing(Path(settings.out))
     predictor = load(
-        settings.model, device=settings.machine.device, precision=settings.machine.precision
+        settings.model,
+        device=settings.machine.device,
+        precision=settings.machine.precision,
+        threads=settings.machine.threads,
     )
     task = _task(predictor, settings)
     quarantine = Quarantine()
@@ -56,37 +64,20 @@ def _task(predictor: Predictor, settings: PredictSettings) -> Task:
 def _answers(
     settings: PredictSettings, predictor: Predictor, task: Task, quarantine: Quarantine
 ) -> Iterator[tuple[Example, Answer]]:
-    inputs = _inputs(settings, quarantine)
+    file = Path(settings.data)
+    columns = parse_columns(settings.columns)
+    inputs = stream_examples(file, quarantine, columns=columns, labelled=False)
     while chunk := list(islice(inputs, CHUNK)):
         examples, windows = [], []
         for example in chunk:
             try:
-                windows.append(predictor.windows(example, task))
+                # A label that comes along is not looked at; the model may not know it.
+                windows.append(predictor.windows(replace(example, label=None), task))
                 examples.append(example)
             except DataError as error:
                 quarantine.num_good -= 1
-                quarantine.add(Path(settings.data), example.line, str(error))
+                quarantine.add(file, example.line, str(error))
         yield from zip(examples, predictor.answer_windows(windows, task), strict=True)
-
-
-def _inputs(settings: PredictSettings, quarantine: Quarantine) -> Iterator[Example]:
-    columns = parse_columns(settings.columns)
-    if settings.data != "-":
-        yield from stream_examples(Path(settings.data), quarantine, columns=columns, labelled=False)
-        return
-    for number, line in enumerate(sys.stdin, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            made = make_example(row, number, columns=columns, labelled=False)
-        except (ValueError, AttributeError, RecursionError):
-            made = "not a JSON object"
-        if isinstance(made, Example):
-            quarantine.num_good += 1
-            yield made
-        else:
-            quarantine.add(Path("-"), number, made)
 
 
 @contextmanager
@@ -96,11 +87,13 @@ def _output(out: str) -> Iterator[IO[str]]:
         yield sys.stdout
         return
     target = Path(out)
-    temporary = target.with_name(f".{target.name}.tmp")
+    temporary = target.with_name(f".{target.name}.tmp-{os.getpid()}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("w", encoding="utf-8") as file:
             yield file
+            file.flush()
+            os.fsync(file.fileno())
         temporary.replace(target)
     except OSError as error:
         raise ArtifactError(

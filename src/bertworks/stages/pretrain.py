@@ -8,7 +8,7 @@ from typing import Any
 from bertworks.core.artifact import Origin
 from bertworks.core.batch import Batch
 from bertworks.core.device import prepare
-from bertworks.core.errors import DataError, UsageError
+from bertworks.core.errors import DataError
 from bertworks.core.progress import say
 from bertworks.core.settings import as_command, as_json
 from bertworks.data.corpus_batches import BatchPlan, CorpusBatches
@@ -86,8 +86,6 @@ def _objectives(settings: PretrainSettings) -> list[Any]:
 
 def _batches(settings: PretrainSettings, shards: Shards) -> tuple[CorpusBatches, list[Batch]]:
     """Return the training batches, and batches of held-out text that never change."""
-    if settings.longest < 8:
-        raise UsageError(f"--longest is {settings.longest}; a text needs at least 8 pieces")
     masking = Masking(shards.specials, shards.vocab_size, rate=settings.mask_rate)
     plan = BatchPlan(
         tokens=settings.batch_tokens,

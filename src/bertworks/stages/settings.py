@@ -4,11 +4,20 @@ Each class is one command's settings; a flag, a key of a recipe and a field are 
 module imports nothing heavy, so that `--help` is quick.
 """
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import Parameter
+from bertworks.core.settings import Limit
+
+Count = Annotated[int, Limit("of at least 1", lambda n: n >= 1)]
+CountOrZero = Annotated[int, Limit("of at least 0", lambda n: n >= 0)]
+Positive = Annotated[float, Limit("above 0", lambda x: 0 < x < math.inf)]
+PositiveOrZero = Annotated[float, Limit("of at least 0", lambda x: 0 <= x < math.inf)]
+Share = Annotated[float, Limit("from 0 to below 1", lambda x: 0 <= x < 1)]
+OpenShare = Annotated[float, Limit("above 0 and below 1", lambda x: 0 < x < 1)]
+Longest = Annotated[int, Limit("of at least 8", lambda n: n >= 8)]  # special pieces counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,11 +28,8 @@ class MachineSettings:
     """Where to compute; auto takes the GPU if there is one."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """Arithmetic of the forward pass; auto is bf16 on a GPU and fp32 on a CPU."""
-    threads: int | None = None
+    threads: Count | None = None
     """CPU threads; by default as many as there are cores."""
-
-
-Machine = Annotated[MachineSettings, Parameter(name="*")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +40,13 @@ class LearnVocabSettings:
     """Text files or folders: .txt (documents between blank lines) or .jsonl, also .gz or .xz."""
     out: Path
     """Folder to write the tokenizer to."""
-    size: int = 30_000
+    size: Count = 30_000
     """Number of pieces, special ones counted."""
     kind: Literal["wordpiece"] = "wordpiece"
     """How words are cut into pieces."""
     cased: bool = False
     """Keep capital letters and accents."""
-    min_count: int = 2
+    min_count: Count = 2
     """Pieces seen less often are not made."""
 
 
@@ -54,9 +60,9 @@ class TokenizeSettings:
     """Folder that learn-vocab wrote, or any model folder."""
     out: Path
     """Folder to write the shards to."""
-    held_out: float = 0.02
+    held_out: Share = 0.02
     """Share of the documents that is kept for evaluation, chosen by their text."""
-    workers: int | None = None
+    workers: Count | None = None
     """Processes that tokenize, by default one per core; the result does not depend on it."""
 
 
@@ -70,39 +76,39 @@ class PretrainSettings:
     """Folder for the run: checkpoints and log while it goes on, the model at its end."""
     size: str = "mini"
     """tiny, mini, small, medium, base, large, or LAYERSxWIDTH such as 6x384."""
-    longest: int = 128
+    longest: Longest = 128
     """Longest text in pieces."""
-    steps: int = 1000
+    steps: Count = 1000
     """Steps to train."""
-    batch_tokens: int = 8192
+    batch_tokens: Count = 8192
     """Tokens per step."""
-    accumulate: int = 1
+    accumulate: Count = 1
     """Parts in which a step is computed, to save memory; the result is that of the whole."""
-    lr: float = 1e-3
+    lr: Positive = 1e-3
     """Highest learning rate."""
-    warmup: float = 0.1
+    warmup: Share = 0.1
     """Share of the steps in which the learning rate rises; afterwards it falls in a line."""
-    weight_decay: float = 0.01
+    weight_decay: PositiveOrZero = 0.01
     """Decoupled decay of matrices."""
-    clip: float = 1.0
+    clip: Positive = 1.0
     """Largest norm of a gradient."""
-    dropout: float = 0.1
+    dropout: Share = 0.1
     """Dropout rate of the network."""
-    mask_rate: float = 0.15
+    mask_rate: OpenShare = 0.15
     """Share of the pieces that is hidden."""
     next_sentence: bool = True
     """Train next-sentence prediction beside masked words."""
     seed: int = 0
     """Seed of every random choice."""
-    evaluate_every: int = 200
+    evaluate_every: CountOrZero = 200
     """Steps between evaluations on held-out documents."""
-    checkpoint_every: int = 200
+    checkpoint_every: CountOrZero = 200
     """Steps between checkpoints."""
     resume: Literal["never", "auto"] = "never"
     """auto continues an unfinished run in the same folder, exactly."""
-    workers: int = 0
+    workers: CountOrZero = 0
     """Processes that make batches; the result does not depend on it."""
-    machine: Machine = MachineSettings()
+    machine: MachineSettings = MachineSettings()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,33 +127,33 @@ class FinetuneSettings:
     """classify (text, label) or match (text, text_b, label); by default the columns tell."""
     columns: tuple[str, ...] = ()
     """Other column names, as text=sentence; may be given several times."""
-    epochs: int = 3
+    epochs: Count = 3
     """Times every example is seen."""
-    batch_size: int = 32
+    batch_size: Count = 32
     """Examples per step."""
-    accumulate: int = 1
+    accumulate: Count = 1
     """Parts in which a step is computed, to save memory."""
-    lr: float = 5e-5
+    lr: Positive = 5e-5
     """Highest learning rate."""
-    warmup: float = 0.1
+    warmup: Share = 0.1
     """Share of the steps in which the learning rate rises; afterwards it falls in a line."""
-    weight_decay: float = 0.01
+    weight_decay: PositiveOrZero = 0.01
     """Decoupled decay of matrices."""
-    clip: float = 1.0
+    clip: Positive = 1.0
     """Largest norm of a gradient."""
-    dropout: float | None = None
+    dropout: Share | None = None
     """Dropout rate; by default the model's own."""
-    longest: int | None = None
+    longest: Longest | None = None
     """Longest window in pieces; by default what the model reads."""
     fresh: bool = False
     """Forget the model's weights: the control without pre-training."""
     seed: int = 0
     """Seed of every random choice."""
-    checkpoint_every: int = 0
+    checkpoint_every: CountOrZero = 0
     """Steps between checkpoints; 0 saves one only when interrupted."""
     resume: Literal["never", "auto"] = "never"
     """auto continues an unfinished run in the same folder, exactly."""
-    machine: Machine = MachineSettings()
+    machine: MachineSettings = MachineSettings()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +168,7 @@ class EvaluateSettings:
     """Folder to write the report to."""
     columns: tuple[str, ...] = ()
     """Other column names, as text=sentence; may be given several times."""
-    machine: Machine = MachineSettings()
+    machine: MachineSettings = MachineSettings()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +185,7 @@ class PredictSettings:
     """Which of the model's tasks answers; by default its first."""
     columns: tuple[str, ...] = ()
     """Other column names, as text=sentence; may be given several times."""
-    machine: Machine = MachineSettings()
+    machine: MachineSettings = MachineSettings()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,9 +194,9 @@ class QuickstartSettings:
 
     out: Path = Path("quickstart")
     """Folder for everything that is made; a finished part is not made again."""
-    steps: int | None = None
+    steps: Count | None = None
     """Pre-training steps; by default those of the recipe `quickstart`."""
-    epochs: int | None = None
+    epochs: Count | None = None
     """Fine-tuning epochs; by default those of the recipe `quickstart`."""
     seed: int = 0
     """Seed of every random choice."""

@@ -4,14 +4,15 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bertworks.core.artifact import Origin, refuse_existing, saving
-from bertworks.core.errors import DataError, UsageError
+from bertworks.core.artifact import MANIFEST, Origin, open_artifact, refuse_existing, saving
+from bertworks.core.errors import BertworksError, DataError
 from bertworks.core.progress import Meter, progress, say
 from bertworks.core.quarantine import Quarantine
 from bertworks.core.settings import as_command, as_json
@@ -29,10 +30,8 @@ CHUNKS_IN_FLIGHT = 3  # per process: memory stays bounded when reading is faster
 def run(settings: TokenizeSettings) -> dict[str, Any]:
     """Tokenize a corpus with several processes; the shards do not depend on how many."""
     refuse_existing(settings.out)
-    if not 0 <= settings.held_out < 1:
-        raise UsageError(f"--held-out is {settings.held_out}; it is a share from 0 up to 1")
     files = find_files(settings.text)
-    tokenizer = Tokenizer.open(settings.tokenizer)
+    tokenizer = _open_tokenizer(settings.tokenizer)
     quarantine = Quarantine()
     origin = Origin(
         command=as_command("tokenize", settings),
@@ -60,6 +59,12 @@ def run(settings: TokenizeSettings) -> dict[str, Any]:
         say(f"warning: {summary}")
     counts = {key: value for key, value in description.items() if isinstance(value, int)}
     return {"shards": str(settings.out), **counts, "bad_rows": quarantine.num_bad}
+
+
+def _open_tokenizer(folder: Path) -> Tokenizer:
+    if (folder / MANIFEST).exists():  # Hugging Face's folders have none
+        open_artifact(folder, "tokenizer", "model")
+    return Tokenizer.open(folder)
 
 
 def _chunks(documents: Iterable[Document], meter: Meter) -> Iterator[list[Document]]:
@@ -90,13 +95,18 @@ def _tokenize(
     pool = ProcessPoolExecutor(
         workers, get_context("spawn"), _start_worker, (settings.tokenizer, settings.held_out)
     )
-    with pool:
-        for chunk in chunks:
-            waiting.append(pool.submit(_tokenize_chunk, chunk))
-            if len(waiting) >= CHUNKS_IN_FLIGHT * workers:
+    try:
+        with pool:
+            for chunk in chunks:
+                waiting.append(pool.submit(_tokenize_chunk, chunk))
+                if len(waiting) >= CHUNKS_IN_FLIGHT * workers:
+                    yield waiting.popleft().result()
+            while waiting:
                 yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+    except BrokenProcessPool as error:
+        raise BertworksError(
+            "a process that tokenizes died, perhaps for lack of memory; use fewer --workers"
+        ) from error
 
 
 class _Worker:

@@ -7,6 +7,7 @@ import torch
 
 from bertworks.core.batch import Batch
 from bertworks.core.device import Machine
+from bertworks.core.errors import DataError
 from bertworks.data.example_batches import length_sorted_batches
 from bertworks.data.examples import Example
 from bertworks.data.packing import Features
@@ -36,10 +37,21 @@ def answer(
 
 
 def windows_of(
-    task: Task, examples: Sequence[Example], tokenizer: Tokenizer, *, longest: int
+    task: Task,
+    examples: Sequence[Example],
+    tokenizer: Tokenizer,
+    *,
+    longest: int,
+    where: str = "input",
 ) -> list[list[Features]]:
-    """Return the windows of every example."""
-    return [task.features(example, tokenizer, longest=longest) for example in examples]
+    """Return the windows of every example; one that the task cannot read is named by its line."""
+    windows = []
+    for example in examples:
+        try:
+            windows.append(task.features(example, tokenizer, longest=longest))
+        except DataError as error:
+            raise DataError(f"{where} {example.line}: {error}") from error
+    return windows
 
 
 @torch.inference_mode()

@@ -38,6 +38,6 @@ def find_labels(examples: Sequence[Example]) -> tuple[str, ...]:
     labels = {example.label for example in examples if example.label is not None}
     return tuple(
         sorted(
-            labels, key=lambda label: (not label.isdigit(), label.isdigit() and int(label), label)
+            labels, key=lambda name: (not name.isdecimal(), name.isdecimal() and int(name), name)
         )
     )

@@ -37,7 +37,7 @@ class Classify:
         windows = _windows(example, tokenizer, longest)
         value = IGNORE if example.label is None else self._id(example)
         goal = Goal((value,), weight=1 / len(windows))
-        return [Features(tokens, segments, {self.name: goal}) for tokens, segments in windows]
+        return [Features(*window, {self.name: goal}, example.line) for window in windows]
 
     def head(self, config: EncoderConfig) -> nn.Module:
         """Make a linear layer on the pooled first token."""
@@ -72,8 +72,8 @@ class Classify:
     def _id(self, example: Example) -> int:
         if example.label not in self._id_of:
             raise DataError(
-                f"line {example.line}: the label {example.label!r} is not among those of the "
-                f"training data ({', '.join(self.labels[:10])}); correct it or remove the row"
+                f"the label {example.label!r} is not among those of the training data "
+                f"({', '.join(self.labels[:10])}); correct it or remove the row"
             )
         return self._id_of[example.label]
 

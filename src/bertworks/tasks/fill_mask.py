@@ -29,6 +29,8 @@ class FillMask:
 
     def features(self, example: Example, tokenizer: Tokenizer, *, longest: int) -> list[Features]:
         """Mark the places of the masks; one that lies in two windows is asked for in the first."""
+        if example.text_b is not None:
+            raise DataError("fill-mask reads one text, not a pair; put both into one text")
         pieces = np.array(tokenizer.ids_of([example.text])[0], dtype=np.int64)
         masks = np.flatnonzero(pieces == tokenizer.specials.mask)
         if not len(masks):
@@ -38,7 +40,7 @@ class FillMask:
             tokens, segments = join_pieces(pieces[start:end], None, tokenizer.specials)
             at = masks[(masks >= seen) & (masks < end)] - start + 1  # the first piece is [CLS]
             goal = Goal(np.full(len(at), IGNORE), at)
-            windows.append(Features(tokens, segments, {self.name: goal}))
+            windows.append(Features(tokens, segments, {self.name: goal}, example.line))
             seen = end
         return windows
 

@@ -22,13 +22,14 @@ def classification_metrics(gold: Sequence[int], probabilities: np.ndarray) -> di
     metrics = scikit_learn("metrics")
     num_labels = probabilities.shape[1]
     predicted = probabilities.argmax(axis=1)
+    is_mixed = len({*gold, *predicted}) > 1  # else there is no correlation to speak of
     average = "binary" if num_labels == 2 else "macro"
     scores = {
         "accuracy": metrics.accuracy_score(gold, predicted),
         "f1": metrics.f1_score(
             gold, predicted, labels=range(num_labels), average=average, zero_division=0
         ),
-        "mcc": metrics.matthews_corrcoef(gold, predicted),
+        "mcc": metrics.matthews_corrcoef(gold, predicted) if is_mixed else 0.0,
     }
     if num_labels == 2 and len(set(gold)) == 2:
         scores["auc"] = metrics.roc_auc_score(gold, probabilities[:, 1])

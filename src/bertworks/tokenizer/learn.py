@@ -33,8 +33,8 @@ def learn_wordpiece(
     named = [*SPECIAL_PIECES, *alphabet, *(CONTINUATION + char for char in inner)]
     if len(named) >= size:
         raise DataError(
-            f"the text uses {len(alphabet)} characters, which alone need {len(named)} pieces; "
-            f"raise --size above {size}"
+            f"the {len(alphabet)} commonest characters, with the special pieces, already need "
+            f"{len(named)} pieces; raise --size above {size}"
         )
     trainer = trainers.WordPieceTrainer(
         vocab_size=size,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-from tokenizers import Encoding, decoders, models, normalizers, pre_tokenizers
+from tokenizers import Encoding, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as Engine
 
 from bertworks.core.errors import ArtifactError
@@ -26,6 +26,12 @@ def wordpiece_engine(vocabulary: dict[str, int], *, cased: bool) -> Engine:
     engine.decoder = decoders.WordPiece(prefix=CONTINUATION)
     # A mask written in a text stands for itself and takes the space before it.
     engine.add_special_tokens(list(SPECIAL_PIECES))
+    # Not used here, where batches are built; other readers of `tokenizer.json` rely on it.
+    engine.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(piece, engine.token_to_id(piece)) for piece in ("[CLS]", "[SEP]")],
+    )
     return engine
 
 
@@ -50,12 +56,16 @@ class Tokenizer:
     @classmethod
     def open(cls, folder: Path) -> Self:
         """Open the tokenizer of a folder: `tokenizer.json`, or a bare `vocab.txt`."""
-        settings = _read_json(folder / "tokenizer_config.json")
+        if not folder.is_dir():
+            raise ArtifactError(f"there is no folder {folder}; check the path")
         try:
+            settings = _read_json(folder / "tokenizer_config.json")
             if (folder / "tokenizer.json").is_file():
                 engine = Engine.from_file(str(folder / "tokenizer.json"))
             elif (folder / "vocab.txt").is_file():
-                lines = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
+                text = (folder / "vocab.txt").read_text(encoding="utf-8")
+                # Some vocabularies hold pieces that `splitlines` takes for ends of lines.
+                lines = text.removesuffix("\n").split("\n")
                 vocabulary = {piece: index for index, piece in enumerate(lines)}
                 engine = wordpiece_engine(vocabulary, cased=not settings.get("do_lower_case", True))
             else:
@@ -68,7 +78,8 @@ class Tokenizer:
 
     def save(self, folder: Path) -> None:
         """Write the files by which this and other libraries open the tokenizer."""
-        self.engine.save(str(folder / "tokenizer.json"))
+        text = self.engine.to_str(pretty=True)  # the library's own saving hides a full disk
+        (folder / "tokenizer.json").write_text(text, encoding="utf-8")
         pieces = sorted(self.engine.get_vocab().items(), key=lambda item: item[1])
         (folder / "vocab.txt").write_text("".join(f"{p}\n" for p, _ in pieces), encoding="utf-8")
         settings = {

@@ -4,7 +4,7 @@ import math
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,12 +64,12 @@ def train(
     optimizer = make_optimizer(model, lr=plan.lr, weight_decay=plan.weight_decay)
     at = run.restore(model, optimizer)
     shown = progress("training", total=plan.steps, unit="steps", already=at.step)
-    with _signals() as stop, shown as meter:
-        steps = load(batches, first=at.step, last=plan.steps, workers=plan.workers)
+    steps = load(batches, first=at.step, last=plan.steps, workers=plan.workers)
+    with _signals() as stop, shown as meter, closing(steps):
         for step, parts in enumerate(steps, start=at.step + 1):
             rate = plan.lr * warmup_linear(step, warmup=plan.warmup, total=plan.steps)
             set_rate(optimizer, rate)
-            losses = _backward(model, parts, machine=machine, seed=derive(plan.seed, "step", step))
+            losses = _backward(model, parts, step, plan=plan, machine=machine)
             norm = float(nn.utils.clip_grad_norm_(model.parameters(), plan.clip))
             is_finite = math.isfinite(norm) and all(map(math.isfinite, losses.values()))
             if is_finite:
@@ -84,9 +84,10 @@ def train(
                 raise TrainingError(_skip_message(step, parts))
             if evaluate and _is_due(step, plan.evaluate_every, plan.steps):
                 at = _keep_best(run, model, at, evaluate())
-            if stop or _is_due(step, plan.checkpoint_every, plan.steps):
+            is_stopped = bool(stop)  # looked at once: a signal may come at any time
+            if is_stopped or _is_due(step, plan.checkpoint_every, plan.steps):
                 run.save(model, optimizer, at)
-            if stop and step < plan.steps:
+            if is_stopped and step < plan.steps:
                 raise InterruptedRunError(
                     f"stopped by a signal after step {step}; continue with --resume auto",
                     signal_number=stop[0],
@@ -97,13 +98,13 @@ def train(
 
 
 def _backward(
-    model: nn.Module, parts: list[Batch], *, machine: Machine, seed: int
+    model: nn.Module, parts: list[Batch], step: int, *, plan: TrainingPlan, machine: Machine
 ) -> dict[str, float]:
     """Add up the gradients of a step's parts; each task's loss is the mean over the whole step."""
     totals = {name: sum(part.targets[name].count for part in parts) for name in parts[0].targets}
     means = dict.fromkeys(totals, 0.0)
     for number, part in enumerate(parts):
-        torch.manual_seed(derive(seed, number))  # dropout is a function of seed, step and part
+        torch.manual_seed(derive(plan.seed, "dropout", step, number))
         with machine.autocast():
             sums = model(part.to(machine.device))
         shares = {name: loss / max(totals[name], 1e-9) for name, loss in sums.items()}
@@ -116,7 +117,7 @@ def _keep_best(run: Run, model: nn.Module, at: Counters, evaluation: Evaluation)
     run.record({"step": at.step, "evaluation": evaluation.metrics})
     shown = ", ".join(f"{name} {value:.4f}" for name, value in evaluation.metrics.items())
     say(f"after step {at.step}: {shown}")
-    if evaluation.score <= at.best_score:
+    if not evaluation.score > at.best_score:  # one that is no number never is
         return at
     run.save_best(model)
     return replace(at, best_step=at.step, best_score=evaluation.score)

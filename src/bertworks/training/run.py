@@ -9,6 +9,8 @@ import json
 import math
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,17 @@ from typing import Any
 import torch
 from torch import nn
 
-from bertworks.core.artifact import MANIFEST, Origin, is_whole, open_artifact, saving
+from bertworks.core.artifact import (
+    MANIFEST,
+    Origin,
+    is_whole,
+    name_input,
+    open_artifact,
+    refuse_existing,
+    saving,
+    sweep_leftovers,
+    write_synced,
+)
 from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.core.progress import say
 from bertworks.model.weights import load_weights, read_tensors, write_tensors
@@ -43,6 +55,7 @@ class Run:
         self.origin = origin
         self.checkpoints = folder / "checkpoints"
         self.log = folder / "log.jsonl"
+        self._torn: set[int] = set()  # steps whose checkpoint was passed over
         if (folder / MANIFEST).exists():
             raise UsageError(
                 f"{folder} holds a finished run; choose another --out or remove it first"
@@ -52,17 +65,21 @@ class Run:
                 f"{folder} holds an unfinished run; continue it with --resume auto, "
                 "choose another --out, or remove it"
             )
+        if not self.checkpoints.is_dir():  # not a run's folder, so its files are someone's
+            refuse_existing(folder)
         self.checkpoints.mkdir(parents=True, exist_ok=True)
 
     def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> Counters:
         """Continue from the newest whole checkpoint, or from the beginning."""
         counters = Counters()
+        sweep_leftovers(self.checkpoints)
         for step in reversed(self._steps()):
             path = self._path(step)
             try:
                 self._check_settings(open_artifact(path, "checkpoint"))
             except ArtifactError as error:
                 say(f"warning: checkpoint {path} is passed over: {error}")
+                self._torn.add(step)
                 continue
             load_weights(model, read_tensors(path / "model.safetensors"))
             restore_optimizer(model, optimizer, read_tensors(path / "optimizer.safetensors"))
@@ -73,16 +90,18 @@ class Run:
         return counters
 
     def save(self, model: nn.Module, optimizer: torch.optim.Optimizer, counters: Counters) -> None:
-        """Write a checkpoint, then forget the oldest beyond those kept."""
+        """Write a checkpoint, then forget the torn ones and the oldest beyond those kept."""
         path = self._path(counters.step)
         if path.exists():  # torn, or it would have been resumed from
             shutil.rmtree(path)
+        self._torn.discard(counters.step)
         self._sync_log()
         with saving(path, kind="checkpoint", origin=self.origin) as folder:
             write_tensors(folder / "model.safetensors", dict(model.named_parameters()))
             write_tensors(folder / "optimizer.safetensors", optimizer_tensors(model, optimizer))
             _write_counters(folder, counters)
-        for step in self._steps()[:-KEPT_CHECKPOINTS]:
+        good = [step for step in self._steps() if step not in self._torn]
+        for step in set(self._steps()).difference(good[-KEPT_CHECKPOINTS:]):
             shutil.rmtree(self._path(step))
 
     def save_best(self, model: nn.Module) -> None:
@@ -101,7 +120,7 @@ class Run:
     def record(self, entry: dict[str, Any]) -> None:
         """Add one line to the log; numbers that are none are written as words."""
         clean = {key: _jsonable(value) for key, value in entry.items()}
-        with self.log.open("a", encoding="utf-8") as file:
+        with _writing(self.log), self.log.open("a", encoding="utf-8") as file:
             file.write(json.dumps(clean) + "\n")
 
     def _check_settings(self, manifest: dict[str, Any]) -> None:
@@ -114,6 +133,12 @@ class Run:
                 f"{self.folder} was begun with {key} = {before.get(key)!r}, now {now[key]!r}; "
                 "resume with the same settings or choose another --out"
             )
+        for name, path in self.origin.inputs.items():
+            if manifest["inputs"].get(name, {}).get("sha256") != name_input(path)["sha256"]:
+                raise UsageError(
+                    f"{path} has changed since {self.folder} was begun; "
+                    "put it back as it was or choose another --out"
+                )
 
     def _steps(self) -> list[int]:
         """Return the steps that have a checkpoint folder, whole or not."""
@@ -128,16 +153,17 @@ class Run:
         if not self.log.exists():
             return
         kept = []
-        for line in self.log.read_text(encoding="utf-8").splitlines(keepends=True):
-            if not line.endswith("\n") or json.loads(line)["step"] > step:
+        for line in self.log.read_bytes().splitlines(keepends=True):
+            if _step_of(line) > step:
                 break
             kept.append(line)
         temporary = self.log.with_suffix(".tmp")
-        temporary.write_text("".join(kept), encoding="utf-8")
-        temporary.replace(self.log)
+        with _writing(self.log):
+            write_synced(temporary, b"".join(kept))
+            temporary.replace(self.log)
 
     def _sync_log(self) -> None:
-        with self.log.open("a") as file:
+        with _writing(self.log), self.log.open("a") as file:
             os.fsync(file.fileno())
 
 
@@ -154,6 +180,27 @@ def read_log(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Say in one sentence what the disk refused."""
+    try:
+        yield
+    except OSError as error:
+        raise ArtifactError(
+            f"cannot write {path}: {error.strerror or error}; free some space and continue with "
+            "--resume auto"
+        ) from error
+
+
+def _step_of(line: bytes) -> float:
+    """Return the step of a log line; one that is torn belongs to no step that is over."""
+    try:
+        entry = json.loads(line)
+        return float(entry["step"]) if line.endswith(b"\n") else math.inf
+    except (ValueError, KeyError, TypeError):
+        return math.inf
+
+
 def _write_counters(folder: Path, counters: Counters) -> None:
     entries = {key: _jsonable(value) for key, value in asdict(counters).items()}
     (folder / "counters.json").write_text(json.dumps(entries))
@@ -167,4 +214,6 @@ def _read_counters(folder: Path) -> dict[str, Any]:
 
 
 def _jsonable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _jsonable(entry) for key, entry in value.items()}
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,130 @@
+"""Tokenizing and writing shards: MB/s per core and peak memory on a large input.
+
+    python benchmarks/tokenizing.py [--megabytes 200] [--text FILE ...]
+
+The text is Python's own documentation repeated (or the files given), learned with 30,000 pieces.
+The peer in the same run is the bare `tokenizers` library encoding the same text line by line in
+batches on one core, which writes nothing and finds no sentences: the share of its rate that is left
+shows what sentences, marks, checksums and files cost. Memory is that of all processes together.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+LINES_PER_CALL = 1000
+
+
+def main() -> None:
+    """Make the input, run both sides in processes of their own, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--megabytes", type=int, default=200)
+    parser.add_argument("--text", type=Path, nargs="*")
+    parser.add_argument("--bare", type=Path, nargs=2, help="for the parent process only")
+    options = parser.parse_args()
+    if options.bare:
+        print(json.dumps({"seconds": bare(*options.bare)}))
+        return
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        text = folder / "text.txt"
+        _write_text(text, options.megabytes, options.text)
+        size = text.stat().st_size / 1e6
+        sample = folder / "sample.txt"
+        _write_text(sample, 5, options.text)
+        _bertworks("learn-vocab", sample, "--out", folder / "tok", "--size", 30_000)
+        report(text, folder, size)
+
+
+def report(text: Path, folder: Path, size: float) -> None:
+    """Measure one core, two cores and the bare library."""
+    words = [sys.executable, __file__, "--bare", text, folder / "tok"]
+    peer = size / json.loads(_child([str(word) for word in words])[0])["seconds"]
+    print(f"{size:.0f} MB of text")
+    print(f"tokenizers alone, 1 core        {peer:6.2f} MB/s")
+    for workers in (1, 2):
+        out = folder / f"shards-{workers}"
+        started = time.perf_counter()
+        _, peak = _bertworks(
+            "tokenize", text, "--tokenizer", folder / "tok", "--out", out, "--workers", workers
+        )
+        rate = size / (time.perf_counter() - started)
+        share = rate / workers / peer
+        print(
+            f"bertworks tokenize, {workers} processes {rate:6.2f} MB/s, {rate / workers:.2f} a core, "
+            f"{share:.2f} of the bare rate, peak memory {peak:.0f} MB"
+        )
+
+
+def bare(text: Path, tokenizer: Path) -> float:
+    """Encode the text with the library alone on one core; return the seconds."""
+    from tokenizers import Tokenizer
+
+    engine = Tokenizer.from_file(str(tokenizer / "tokenizer.json"))
+    started = time.perf_counter()
+    with text.open(encoding="utf-8") as file:
+        lines = [line for line in file if line.strip()]
+    for first in range(0, len(lines), LINES_PER_CALL):
+        engine.encode_batch_fast(lines[first : first + LINES_PER_CALL], add_special_tokens=False)
+    return time.perf_counter() - started
+
+
+def _write_text(path: Path, megabytes: int, sources: list[Path] | None) -> None:
+    from bertworks.core.quarantine import Quarantine
+    from bertworks.corpus.python_docs import read_topics
+    from bertworks.corpus.read import find_files, read_documents
+
+    if sources:
+        documents = read_documents(find_files(tuple(sources)), Quarantine())
+        blocks = [document.text for document in documents]
+    else:
+        blocks = ["\n".join(topic.paragraphs) for topic in read_topics()]
+    with path.open("w", encoding="utf-8") as file:
+        while True:
+            for block in blocks:
+                file.write(block + "\n\n")
+                if file.tell() > megabytes * 1e6:
+                    return
+
+
+def _bertworks(*words: object) -> tuple[str, float]:
+    return _child([sys.executable, "-m", "bertworks", *map(str, words), "--json"])
+
+
+def _child(words: list[str]) -> tuple[str, float]:
+    """Run a command, one library thread each; return its output and its peak memory in MB."""
+    single = {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    environment = {**os.environ, **single}  # noqa: TID251
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
+    peak = 0.0
+    while process.poll() is None:
+        peak = max(peak, _memory_of_tree(process.pid))
+        time.sleep(0.05)
+    if process.returncode:
+        sys.exit(process.returncode)
+    return process.stdout.read() if process.stdout else "", peak
+
+
+def _memory_of_tree(root: int) -> float:
+    """Return the memory of a process and its descendants that is not shared, in MB."""
+    total, waiting = 0.0, [root]
+    while waiting:
+        pid = waiting.pop()
+        folder = Path(f"/proc/{pid}")
+        try:
+            for line in (folder / "smaps_rollup").read_text().splitlines():
+                total += int(line.split()[1]) / 1024 if line.startswith("Pss:") else 0
+            for task in (folder / "task").iterdir():
+                waiting += map(int, (task / "children").read_text().split())
+        except OSError:
+            continue  # it has just ended
+    return total
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,316 @@
+"""Artifacts are whole or not there, whatever happens while they are written."""
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bertworks
+from bertworks.core.artifact import (
+    MANIFEST,
+    Origin,
+    is_whole,
+    open_artifact,
+    read_manifest,
+    refuse_existing,
+    saving,
+    sha256_of,
+)
+from bertworks.core.errors import ArtifactError, UsageError
+
+FILES = {"one.bin": b"\x00\x01\x02\x03\x04", "inner/two.txt": "zwölf 字\n".encode(), "empty": b""}
+
+
+def save(folder: Path, files: dict[str, bytes] = FILES, *, replacing: bool = False) -> None:
+    origin = Origin(command="bertworks make", settings={"size": 7, "rate": 0.1}, seed=3)
+    with saving(folder, kind="report", origin=origin, replacing=replacing) as temporary:
+        for name, data in files.items():
+            (temporary / name).parent.mkdir(exist_ok=True)
+            (temporary / name).write_bytes(data)
+
+
+def save_half(folder: Path, failure: BaseException) -> None:
+    with saving(folder, kind="report", origin=Origin(), replacing=True) as temporary:
+        (temporary / "one.bin").write_bytes(b"half")
+        raise failure
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Save one artifact alone in its parent folder."""
+    save(tmp_path / "made")
+    return tmp_path / "made"
+
+
+def test_what_was_written_is_there_and_whole(folder: Path) -> None:
+    manifest = open_artifact(folder, "report")
+    found = contents(folder)
+    del found[MANIFEST]
+    assert found == FILES
+    assert is_whole(folder, "report")
+    assert {name: entry["size"] for name, entry in manifest["files"].items()} == {
+        name: len(data) for name, data in FILES.items()
+    }
+    assert manifest["files"]["one.bin"]["sha256"] == sha256_of(folder / "one.bin")
+
+
+def test_the_manifest_tells_where_the_artifact_comes_from(tmp_path: Path, folder: Path) -> None:
+    plain = tmp_path / "text.txt"
+    plain.write_text("some text")
+    inputs = {"text": plain, "report": folder, "gone": tmp_path / "gone"}
+    with saving(tmp_path / "next", kind="report", origin=Origin(inputs=inputs)):
+        pass
+    manifest = read_manifest(tmp_path / "next")
+    assert manifest["version"] == bertworks.__version__
+    assert manifest["inputs"] == {
+        "text": {"path": str(plain), "sha256": sha256_of(plain)},
+        "report": {"path": str(folder), "sha256": sha256_of(folder / MANIFEST)},
+        "gone": {"path": str(tmp_path / "gone"), "sha256": None},
+    }
+    first = read_manifest(folder)
+    assert (first["kind"], first["command"], first["seed"]) == ("report", "bertworks make", 3)
+    assert first["settings"] == {"size": 7, "rate": 0.1}
+
+
+def test_a_failure_inside_the_block_leaves_no_trace(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="half way"):
+        save_half(tmp_path / "made", RuntimeError("half way"))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("stop", [RuntimeError, KeyboardInterrupt, SystemExit])
+def test_a_failure_while_replacing_leaves_the_old_state(
+    folder: Path, stop: type[BaseException]
+) -> None:
+    before = contents(folder.parent)
+    with pytest.raises(stop):
+        save_half(folder, stop())
+    assert contents(folder.parent) == before
+    assert is_whole(folder, "report")
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_the_old_state(folder: Path) -> None:
+    before = contents(folder.parent)
+    with pytest.raises(ArtifactError, match=r"cannot write .*made: No space left .*--out"):
+        save_half(folder, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+    assert contents(folder.parent) == before
+
+
+def test_a_disk_that_fails_to_sync_leaves_the_old_state(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(handle: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    before = contents(folder.parent)
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(ArtifactError, match="Input/output error"):
+        save(folder, replacing=True)
+    with pytest.raises(ArtifactError, match="Input/output error"):
+        save(folder.parent / "other")
+    assert contents(folder.parent) == before
+
+
+def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ArtifactError, match="cannot write"):
+        save(tmp_path / "file" / "made")
+
+
+def test_data_is_on_the_disk_before_the_manifest_and_the_name_comes_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    sync, rename = os.fsync, Path.rename
+
+    def recording_sync(handle: int) -> None:
+        events.append(f"sync {Path(f'/proc/self/fd/{handle}').readlink().name}")
+        sync(handle)
+
+    def recording_rename(path: Path, target: Path) -> Path:
+        events.append(f"rename to {target.name}")
+        return rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", recording_sync)
+    monkeypatch.setattr(Path, "rename", recording_rename)
+    save(tmp_path / "made")
+    data = [f"sync {name}" for name in ("empty", "two.txt", "one.bin")]
+    folders = ["sync inner", f"sync .made.tmp-{os.getpid()}"]
+    last = ["rename to made", f"sync {tmp_path.name}"]
+    assert sorted(events[:3]) == sorted(data)
+    assert events[3:] == [f"sync {MANIFEST}", *folders, *last]
+
+
+def test_the_manifest_is_not_there_while_files_are_written(tmp_path: Path) -> None:
+    with saving(tmp_path / "made", kind="report", origin=Origin()) as temporary:
+        (temporary / "one.bin").write_bytes(b"1")
+        assert not (temporary / MANIFEST).exists()
+        assert not (tmp_path / "made").exists()
+    assert (tmp_path / "made" / MANIFEST).exists()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file_is_noticed(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    with pytest.raises(ArtifactError, match=f"{name} is missing; make the folder again"):
+        open_artifact(folder, "report")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_grown_file_is_noticed(folder: Path, name: str) -> None:
+    (folder / name).write_bytes(FILES[name] + b"\0")
+    with pytest.raises(ArtifactError, match=f"{name} has .* bytes, its manifest says"):
+        open_artifact(folder, "report")
+
+
+@pytest.mark.parametrize("name", [*FILES, MANIFEST])
+def test_a_file_cut_anywhere_is_noticed(folder: Path, name: str) -> None:
+    whole = (folder / name).read_bytes()
+    for length in range(len(whole)):
+        (folder / name).write_bytes(whole[:length])
+        with pytest.raises(ArtifactError):
+            open_artifact(folder, "report")
+        assert not is_whole(folder, "report")
+    (folder / name).write_bytes(whole)
+    assert is_whole(folder, "report")
+
+
+@pytest.mark.parametrize("name", [*FILES, MANIFEST])
+def test_a_flipped_bit_anywhere_is_noticed(folder: Path, name: str) -> None:
+    whole = (folder / name).read_bytes()
+    for place in range(len(whole)):
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << place % 8
+        (folder / name).write_bytes(flipped)
+        with pytest.raises(ArtifactError):
+            open_artifact(folder, "report")
+
+
+def test_another_kind_is_named(folder: Path) -> None:
+    with pytest.raises(ArtifactError, match="holds a report, but a tokenizer is needed"):
+        open_artifact(folder, "tokenizer")
+    assert not is_whole(folder, "tokenizer")
+
+
+def test_another_format_is_named(folder: Path) -> None:
+    manifest = json.loads((folder / MANIFEST).read_bytes())
+    (folder / MANIFEST).write_text(json.dumps({**manifest, "format": 99}))
+    with pytest.raises(ArtifactError, match="has format 99, this version reads 1"):
+        open_artifact(folder, "report")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "7", '"kind"', "{}", '{"kind": "report"}', "\xff"])
+def test_a_manifest_that_is_none_is_torn(folder: Path, text: str) -> None:
+    (folder / MANIFEST).write_bytes(text.encode("latin-1"))
+    with pytest.raises(ArtifactError, match="make the folder again"):
+        open_artifact(folder, "report")
+
+
+def test_a_missing_folder_and_a_bare_folder_are_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match="there is no folder"):
+        open_artifact(tmp_path / "gone", "report")
+    with pytest.raises(ArtifactError, match="has no manifest"):
+        open_artifact(tmp_path, "report")
+
+
+def test_an_artifact_is_not_overwritten(folder: Path) -> None:
+    before = contents(folder)
+    with pytest.raises(UsageError, match="exists already; choose another --out"):
+        save(folder, {"one.bin": b"other"})
+    assert contents(folder) == before
+
+
+def test_a_file_in_the_way_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "made").write_text("someone's")
+    with pytest.raises(UsageError, match="exists already"):
+        save(tmp_path / "made")
+    with pytest.raises(UsageError, match="exists already"):
+        refuse_existing(tmp_path / "made")
+    assert (tmp_path / "made").read_text() == "someone's"
+
+
+def test_a_folder_with_anything_in_it_is_refused_before_work_begins(tmp_path: Path) -> None:
+    refuse_existing(tmp_path / "missing")
+    refuse_existing(tmp_path)
+    (tmp_path / "someone's").mkdir()
+    with pytest.raises(UsageError, match="exists already"):
+        refuse_existing(tmp_path)
+
+
+def test_replacing_leaves_only_the_new_artifact(folder: Path) -> None:
+    save(folder, {"one.bin": b"new"}, replacing=True)
+    assert (folder / "one.bin").read_bytes() == b"new"
+    assert list(open_artifact(folder, "report")["files"]) == ["one.bin"]
+    assert [path.name for path in folder.parent.iterdir()] == ["made"]
+
+
+def test_a_run_folder_becomes_an_artifact_and_keeps_what_it_holds(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    (run / "checkpoints").mkdir(parents=True)
+    (run / "log.jsonl").write_text("{}\n")
+    (run / "inner").mkdir()
+    (run / "inner" / "stale").write_text("from a save that was killed")
+    save(run)
+    assert is_whole(run, "report")
+    assert (run / "log.jsonl").read_text() == "{}\n"
+    assert (run / "checkpoints").is_dir()
+    assert not (run / "inner" / "stale").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_moving_into_a_run_folder_is_not_whole_until_its_end(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = Path.replace
+    moved: list[str] = []
+
+    def checking_replace(path: Path, target: Path) -> Path:
+        assert not is_whole(folder, "report")
+        moved.append(target.name)
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", checking_replace)
+    save(folder, {"one.bin": b"new", "z": b"after the manifest by name"}, replacing=True)
+    assert sorted(moved[:-1]) == ["one.bin", "z"]
+    assert moved[-1] == MANIFEST
+    assert is_whole(folder, "report")
+
+
+def test_the_current_folder_can_be_the_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    save(Path())
+    assert is_whole(tmp_path / "here", "report")
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]
+
+
+def test_leftovers_of_dead_processes_are_swept_and_of_living_ones_kept(tmp_path: Path) -> None:
+    child = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
+    )
+    dead = tmp_path / f".made.tmp-{int(child.stdout)}"
+    nonsense = tmp_path / ".made.tmp-x"
+    alive = tmp_path / f".made.tmp-{os.getppid()}"
+    neighbour = tmp_path / f".other.tmp-{int(child.stdout)}"
+    for leftover in (dead, nonsense, alive, neighbour):
+        leftover.mkdir()
+        (leftover / "half").write_text("written")
+    save(tmp_path / "made")
+    assert {path.name for path in tmp_path.iterdir()} == {"made", alive.name, neighbour.name}
+
+
+def test_a_copied_folder_stays_whole(folder: Path) -> None:
+    shutil.copytree(folder, folder.parent / "copy")
+    assert is_whole(folder.parent / "copy", "report")

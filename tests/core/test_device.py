@@ -1,0 +1,78 @@
+"""The machine is chosen once and set up so that arithmetic is safe and fast."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from bertworks.core.device import Machine, cpu_runs_bf16, prepare
+from bertworks.core.errors import UsageError
+
+SOURCE = Path(__file__).parents[2] / "src"
+COUNT_DENORMALS = """
+import torch
+from bertworks.core.device import prepare
+{before}
+small = torch.full((1 << 20,), 1e-30)
+print(int((small * 1e-10 != 0).sum()))
+"""
+
+
+def denormals_after(before: str) -> int:
+    """Count the denormal numbers that a fresh process with two threads makes of a million."""
+    script = COUNT_DENORMALS.format(before=before)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        check=True,
+        env={"PYTHONPATH": str(SOURCE)},
+    )
+    return int(done.stdout)
+
+
+def test_every_thread_flushes_denormal_numbers() -> None:
+    assert denormals_after("prepare('cpu', threads=2)") == 0
+
+
+def test_without_care_denormal_numbers_are_made() -> None:
+    assert denormals_after("torch.set_num_threads(2)") == 1 << 20
+    too_late = "torch.set_num_threads(2); torch.ones(1 << 20).exp(); torch.set_flush_denormal(True)"
+    assert denormals_after(too_late) > 0
+
+
+def test_trying_bf16_leaves_this_process_alive_and_tells_the_truth() -> None:
+    if cpu_runs_bf16():
+        assert prepare("cpu", precision="bf16").precision == "bf16"
+    else:
+        with pytest.raises(UsageError, match="use --precision fp32"):
+            prepare("cpu", precision="bf16")
+
+
+def test_a_cpu_computes_in_single_precision_unless_told() -> None:
+    assert prepare("cpu") == Machine(torch.device("cpu"), "fp32")
+    assert prepare("cpu", precision="fp32").precision == "fp32"
+
+
+def test_the_number_of_threads_is_taken() -> None:
+    before = torch.get_num_threads()
+    try:
+        prepare("cpu", threads=3)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_missing_gpu_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert prepare("auto").device.type == "cpu"
+    with pytest.raises(UsageError, match="no CUDA device is visible here; use --device cpu"):
+        prepare("cuda")
+
+
+def test_only_half_precision_changes_the_forward_pass() -> None:
+    with Machine(torch.device("cpu"), "fp32").autocast():
+        assert not torch.is_autocast_enabled("cpu")
+    with Machine(torch.device("cpu"), "bf16").autocast():
+        assert torch.is_autocast_enabled("cpu")

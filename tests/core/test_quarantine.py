@@ -1,0 +1,57 @@
+"""Bad rows are set aside, counted and named."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bertworks.core.errors import DataError
+from bertworks.core.quarantine import MOST_KEPT, Quarantine
+
+
+def test_bad_rows_are_written_with_file_line_and_reason(tmp_path: Path) -> None:
+    quarantine = Quarantine()
+    quarantine.add(Path("a.jsonl"), 3, "no 'label'")
+    quarantine.add(Path("b.tsv"), 5, "坏 row")
+    quarantine.write(tmp_path)
+    text = (tmp_path / "quarantine.jsonl").read_text(encoding="utf-8")
+    assert [json.loads(line) for line in text.splitlines()] == [
+        {"file": "a.jsonl", "line": 3, "reason": "no 'label'"},
+        {"file": "b.tsv", "line": 5, "reason": "坏 row"},
+    ]
+    assert quarantine.num_bad == 2
+
+
+def test_nothing_bad_writes_and_says_nothing(tmp_path: Path) -> None:
+    quarantine = Quarantine(num_good=7)
+    quarantine.check()
+    quarantine.write(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert quarantine.summary() is None
+
+
+def test_a_tenth_may_be_bad_and_no_more() -> None:
+    quarantine = Quarantine(num_good=9)
+    quarantine.add(Path("a.jsonl"), 3, "not a JSON object")
+    quarantine.check()
+    quarantine.num_good = 8
+    with pytest.raises(DataError, match=r"1 of 9 rows .* a\.jsonl line 3: not a JSON object; mend"):
+        quarantine.check()
+
+
+def test_the_summary_counts_and_shows_the_first() -> None:
+    quarantine = Quarantine()
+    quarantine.add(Path("a.csv"), 3, "odd")
+    assert quarantine.summary() == (
+        "1 row was set aside in quarantine.jsonl; the first: a.csv line 3: odd"
+    )
+    quarantine.add(Path("a.csv"), 5, "even")
+    assert "2 rows were" in str(quarantine.summary())
+
+
+def test_rows_beyond_the_most_kept_are_still_counted() -> None:
+    quarantine = Quarantine()
+    for line in range(MOST_KEPT + 3):
+        quarantine.add(Path("a.txt"), line, "bad")
+    assert quarantine.num_bad == MOST_KEPT + 3
+    assert len(quarantine.rows) == MOST_KEPT

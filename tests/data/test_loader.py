@@ -1,0 +1,90 @@
+"""Batches arrive in order and are the same, however many processes make them."""
+
+from collections.abc import Callable
+from contextlib import closing
+from multiprocessing import active_children
+
+import pytest
+import torch
+
+from bertworks.core.batch import Batch, Layout, Target
+from bertworks.core.pieces import SpecialIds
+from bertworks.data.corpus_batches import BatchPlan, CorpusBatches
+from bertworks.data.loader import load
+from bertworks.data.masking import Masking
+from bertworks.data.shards import Shards
+
+
+@pytest.fixture
+def batches(
+    make_shards: Callable[..., Shards],
+    make_documents: Callable[..., list[list[list[int]]]],
+    specials: SpecialIds,
+) -> CorpusBatches:
+    """Make small pre-training batches of two parts each."""
+    shards = make_shards(make_documents(31, seed=3), tokens_per_part=501)
+    plan = BatchPlan(tokens=203, longest=31, accumulate=2, seed=5)
+    return CorpusBatches(shards, Masking(specials, 97), plan)
+
+
+def everything(batch: Batch) -> tuple[object, ...]:
+    """Return all that a batch holds as plain data."""
+    targets = {
+        name: (t.values.tolist(), None if t.at is None else t.at.tolist(), t.count)
+        for name, t in batch.targets.items()
+    }
+    tensors = (batch.tokens, batch.positions, batch.segments, batch.layout.starts)
+    return ([t.tolist() for t in tensors], batch.layout.lengths, batch.ids, targets)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_give_the_batches_that_none_give(batches: CorpusBatches, workers: int) -> None:
+    first, last = 3, batches.steps_in_epoch(0) + 5
+    alone = [
+        list(map(everything, step)) for step in load(batches, first=first, last=last, workers=0)
+    ]
+    helped = [
+        list(map(everything, step))
+        for step in load(batches, first=first, last=last, workers=workers)
+    ]
+    assert len(alone) == last - first
+    assert helped == alone
+    assert alone == [list(map(everything, batches.at(step))) for step in range(first, last)]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_loading_leaves_the_global_generator_alone(batches: CorpusBatches, workers: int) -> None:
+    torch.manual_seed(7)
+    before = torch.get_rng_state()
+    list(load(batches, first=0, last=3, workers=workers))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_no_steps_give_no_batches(batches: CorpusBatches, workers: int) -> None:
+    assert list(load(batches, first=5, last=5, workers=workers)) == []
+
+
+class Failing:
+    """Batches of which the third cannot be made."""
+
+    def at(self, step: int) -> list[Batch]:
+        if step == 2:
+            raise ValueError("step 2 is broken")
+        text = torch.full((3,), step)
+        return [Batch(text, text, text, Layout.of((3,)), {"t": Target(text)}, (step,))]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_failure_in_a_worker_comes_at_its_step(workers: int) -> None:
+    with closing(load(Failing(), first=0, last=5, workers=workers)) as loaded:
+        assert [next(loaded)[0].ids, next(loaded)[0].ids] == [(0,), (1,)]
+        with pytest.raises(ValueError, match="step 2 is broken"):
+            next(loaded)
+
+
+def test_closing_ends_the_workers(batches: CorpusBatches) -> None:
+    with closing(load(batches, first=0, last=1000, workers=2)) as loaded:
+        next(loaded)
+        assert len(active_children()) == 2
+    assert active_children() == []

@@ -1,0 +1,97 @@
+"""Texts lie end to end in a batch, and none is left out of the groups."""
+
+import numpy as np
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertworks.core.pieces import IGNORE, SpecialIds
+from bertworks.data.packing import Features, Goal, flatten, group_by_budget, join_pieces
+
+
+def text(tokens: list[int], **changes: object) -> Features:
+    return Features(np.array(tokens), np.array([n % 2 for n in range(len(tokens))]), **changes)  # type: ignore[arg-type]
+
+
+@given(st.lists(st.lists(st.integers(0, 96), min_size=1, max_size=9), min_size=1, max_size=7))
+def test_every_text_can_be_cut_out_of_the_batch_again(texts: list[list[int]]) -> None:
+    batch = flatten([text(tokens, example=n) for n, tokens in enumerate(texts)])
+    cut = batch.tokens.split(list(batch.layout.lengths))
+    assert [part.tolist() for part in cut] == texts
+    places = batch.positions.split(list(batch.layout.lengths))
+    assert [part.tolist() for part in places] == [list(range(len(tokens))) for tokens in texts]
+    segments = batch.segments.split(list(batch.layout.lengths))
+    assert [part.tolist() for part in segments] == [
+        [n % 2 for n in range(len(tokens))] for tokens in texts
+    ]
+    assert batch.ids == tuple(range(len(texts)))
+    assert batch.num_texts == len(texts)
+    tensors = (batch.tokens, batch.positions, batch.segments)
+    assert all(tensor.dtype == torch.int64 for tensor in tensors)
+
+
+def test_goals_point_at_the_same_tokens_in_the_batch() -> None:
+    texts = [
+        text([11, 12, 13], goals={"word": Goal((12,), (1,)), "text": Goal((0,))}),
+        text([21, 22], goals={"word": Goal((), ()), "text": Goal((IGNORE,))}),
+        text(
+            [31, 32, 33, 34],
+            goals={"word": Goal(np.array([31, 34]), np.array([0, 3]))} | {"text": Goal((1,))},
+        ),
+    ]
+    batch = flatten(texts)
+    word = batch.targets["word"]
+    assert word.at is not None
+    assert batch.tokens[word.at].tolist() == word.values.tolist() == [12, 31, 34]
+    assert word.count == 3
+    assert batch.targets["text"].values.tolist() == [0, IGNORE, 1]
+    assert batch.targets["text"].at is None
+    assert batch.targets["text"].weights is None
+    assert batch.targets["text"].count == 2
+
+
+def test_weights_follow_their_values() -> None:
+    texts = [
+        text([11, 12], goals={"text": Goal((0,), weight=0.25)}),
+        text([21], goals={"text": Goal((1,))}),
+        text([31], goals={"text": Goal((IGNORE,), weight=0.5)}),
+    ]
+    target = flatten(texts).targets["text"]
+    assert target.weights is not None
+    assert target.weights.tolist() == [0.25, 1.0, 0.5]
+    assert target.count == 1.25
+
+
+def test_making_a_batch_leaves_the_texts_alone() -> None:
+    tokens = np.array([5, 6, 7], dtype=np.uint16)
+    batch = flatten([Features(tokens, np.zeros(3, np.int64))])
+    batch.tokens[0] = 1
+    assert tokens.tolist() == [5, 6, 7]
+
+
+def test_a_single_text_and_a_pair_get_their_special_pieces(specials: SpecialIds) -> None:
+    first, second = np.array([11, 12, 13], np.uint16), np.array([21, 22], np.uint16)
+    tokens, segments = join_pieces(first, None, specials)
+    assert tokens.tolist() == [2, 11, 12, 13, 3]
+    assert segments.tolist() == [0] * 5
+    tokens, segments = join_pieces(first, second, specials)
+    assert tokens.tolist() == [2, 11, 12, 13, 3, 21, 22, 3]
+    assert segments.tolist() == [0, 0, 0, 0, 0, 1, 1, 1]
+    tokens, segments = join_pieces(first[:0], second[:0], specials)
+    assert (tokens.tolist(), segments.tolist()) == ([2, 3, 3], [0, 0, 1])
+
+
+@given(st.lists(st.integers(1, 13), max_size=40), st.integers(1, 29))
+def test_groups_keep_the_order_lose_nothing_and_stay_in_the_budget(
+    lengths: list[int], budget: int
+) -> None:
+    groups = group_by_budget(np.array(lengths, dtype=np.int64), budget=budget)
+    assert [length for group in groups for length in lengths[group]] == lengths
+    assert all(sum(lengths[group]) <= budget or group.stop - group.start == 1 for group in groups)
+    for group in groups[:-1]:
+        assert sum(lengths[group]) + lengths[group.stop] > budget
+
+
+def test_a_text_over_the_budget_has_a_group_of_its_own() -> None:
+    groups = group_by_budget(np.array([3, 3, 11, 3, 3]), budget=7)
+    assert groups == [slice(0, 2), slice(2, 3), slice(3, 5)]

@@ -1,0 +1,84 @@
+"""Windows show every piece of a long input and fit their room."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertworks.core.errors import UsageError
+from bertworks.data.windows import cut_pair, cut_spans, cut_text
+
+
+@given(st.integers(0, 99), st.integers(1, 40))
+def test_every_piece_is_in_some_window_and_every_window_fits(length: int, room: int) -> None:
+    spans = cut_spans(length, room=room)
+    shown = {piece for start, end in spans for piece in range(start, end)}
+    assert shown == set(range(length))
+    assert all(0 <= end - start <= room for start, end in spans)
+    assert [start for start, _ in spans] == sorted({start for start, _ in spans})
+    assert all(end - start > 0 for start, end in spans) or length == 0
+
+
+@given(st.integers(5, 99), st.integers(4, 40))
+def test_neighbours_overlap_and_none_is_needless(length: int, room: int) -> None:
+    spans = cut_spans(length, room=room)
+    for (_, end), (start, _) in pairwise(spans):
+        assert end - start == room // 4
+    assert all(end < length for _, end in spans[:-1])
+
+
+def test_a_text_that_fits_is_one_window() -> None:
+    assert cut_spans(7, room=7) == [(0, 7)]
+    assert cut_spans(0, room=7) == [(0, 0)]
+    assert cut_spans(8, room=7) == [(0, 7), (6, 8)]
+
+
+def test_windows_of_a_text_are_its_pieces() -> None:
+    windows = cut_text(np.arange(11), room=5)
+    assert [window.tolist() for window in windows] == [
+        [0, 1, 2, 3, 4],
+        [4, 5, 6, 7, 8],
+        [8, 9, 10],
+    ]
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.integers(2, 30))
+def test_windows_of_a_pair_show_every_piece_of_both(first: int, second: int, room: int) -> None:
+    windows = cut_pair(np.arange(first), np.arange(100, 100 + second), room=room)
+    assert {int(piece) for window, _ in windows for piece in window} == set(range(first))
+    shown = {int(piece) for _, window in windows for piece in window}
+    assert shown == set(range(100, 100 + second))
+    assert all(len(left) + len(right) <= room for left, right in windows)
+    assert all(len(left) > 0 for left, _ in windows) or not first
+    assert all(len(right) > 0 for _, right in windows) or not second
+
+
+def test_a_pair_that_fits_is_one_window() -> None:
+    windows = cut_pair(np.arange(9), np.arange(2), room=11)
+    assert [(left.tolist(), right.tolist()) for left, right in windows] == [
+        (list(range(9)), [0, 1])
+    ]
+
+
+def test_a_short_text_leaves_its_room_to_the_other() -> None:
+    for windows in (
+        cut_pair(np.arange(3), np.arange(50), room=23),
+        [(b, a) for a, b in cut_pair(np.arange(50), np.arange(3), room=23)],
+    ):
+        assert all(len(short) == 3 for short, _ in windows)
+        assert len(windows[0][1]) == 20
+
+
+@pytest.mark.parametrize("room", [0, -1, -7])
+def test_no_room_is_refused_instead_of_losing_text(room: int) -> None:
+    with pytest.raises(UsageError, match=f"room for {room} pieces .*raise --longest"):
+        cut_text(np.arange(5), room=room)
+    with pytest.raises(UsageError, match="raise --longest"):
+        cut_pair(np.arange(5), np.arange(5), room=room)
+
+
+def test_two_texts_need_room_for_two_pieces() -> None:
+    with pytest.raises(UsageError, match="room for 1 pieces of two texts; raise --longest"):
+        cut_pair(np.arange(5), np.arange(5), room=1)

@@ -1,0 +1,148 @@
+"""Scores: of answers, in the middle of fine-tuning, and of the pre-training objectives."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from bertworks.core.batch import Batch
+from bertworks.core.errors import DataError
+from bertworks.core.pieces import IGNORE
+from bertworks.data.examples import Example
+from bertworks.data.packing import Features, Goal, flatten
+from bertworks.evaluation.scoring import evaluate_objectives, evaluate_task, score_answers
+from bertworks.tasks.answering import answer, windows_of
+from bertworks.tasks.catalog import make_task
+from bertworks.tasks.task import Answer, TaskModel
+
+LABELS = ("no", "yes")
+
+
+def make_answers(*chances: float) -> list[Answer]:
+    return [
+        {"label": LABELS[c > 0.5], "probability": c, "probabilities": {"no": 1 - c, "yes": c}}
+        for c in chances
+    ]
+
+
+def make_examples(*labels: str) -> list[Example]:
+    return [Example("t", label=label, line=line) for line, label in enumerate(labels, 1)]
+
+
+def test_answers_are_scored_with_an_interval() -> None:
+    answers = make_answers(0.1, 0.9, 0.8, 0.3)
+    found = score_answers(
+        make_task("classify", LABELS), answers, make_examples("no", "yes", "no", "no")
+    )
+    assert found.answers is answers
+    assert found.metrics["accuracy"] == 0.75
+    assert found.accuracy is not None
+    assert found.accuracy.mean == 0.75
+    assert found.accuracy.low < 0.75 < found.accuracy.high
+
+
+def test_a_single_example_has_a_score_but_no_interval() -> None:
+    found = score_answers(make_task("classify", LABELS), make_answers(0.9), make_examples("yes"))
+    assert found.metrics["accuracy"] == 1.0
+    assert found.accuracy is None
+
+
+def test_answers_that_are_no_labels_have_no_interval_of_labels() -> None:
+    answers = [{"masks": [[{"token": token, "probability": 0.5}]]} for token in ("cat", "dog")]
+    found = score_answers(make_task("fill_mask"), answers, make_examples("cat", "cat"))
+    assert found.metrics == {"accuracy": 0.5}
+    assert found.accuracy is None
+
+
+def test_answers_and_examples_must_go_together() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        score_answers(make_task("classify", LABELS), make_answers(0.9), make_examples("yes", "no"))
+
+
+def test_gold_that_the_model_does_not_know_is_named() -> None:
+    with pytest.raises(DataError, match="line 2: the label 'maybe'"):
+        score_answers(
+            make_task("classify", LABELS), make_answers(0.9, 0.1), make_examples("yes", "maybe")
+        )
+
+
+def test_fine_tuning_is_judged_by_the_first_metric(config, tokenizer, machine) -> None:
+    task = make_task("classify", LABELS)
+    model = TaskModel(config, [task], seed=4).train()
+    texts = ["the cat", "北京", "a dog ran", "Paris"] * 3
+    examples = [Example(text, label=LABELS[n % 2]) for n, text in enumerate(texts)]
+    windows = windows_of(task, examples, tokenizer, longest=config.max_positions)
+    found = evaluate_task(model, task, examples, windows, tokenizer=tokenizer, machine=machine)
+    answers = answer(model, task, windows, tokenizer=tokenizer, machine=machine)
+    assert found.metrics == task.metrics(answers, examples)
+    assert found.score == found.metrics["accuracy"]
+    assert model.training
+
+
+@pytest.fixture
+def model(config) -> TaskModel:
+    return TaskModel(config, [make_task("fill_mask"), make_task("next_sentence")], seed=3)
+
+
+@pytest.fixture
+def batches() -> list[Batch]:
+    """Make two batches with different numbers of hidden pieces and of pairs."""
+    random = np.random.default_rng(8)
+
+    def text(length: int, label: int) -> Features:
+        at = np.sort(random.permutation(length)[: length // 2])
+        goals = {
+            "fill_mask": Goal(random.integers(50, size=len(at)), at),
+            "next_sentence": Goal((label,)),
+        }
+        return Features(random.integers(50, size=length), np.arange(length) // 5 % 2, goals)
+
+    return [
+        flatten([text(5, 0), text(11, 1), text(3, IGNORE)]),
+        flatten([text(31, 1), text(7, IGNORE)]),
+    ]
+
+
+def test_objectives_are_means_over_all_targets_of_all_batches(model, batches, machine) -> None:
+    found = evaluate_objectives(model, batches, machine=machine)
+    model.eval()
+    with torch.no_grad():
+        for name in model.tasks:
+            logits = torch.cat([model.logits(batch, name) for batch in batches])
+            values = torch.cat([batch.targets[name].values for batch in batches])
+            expected = functional.cross_entropy(logits, values, ignore_index=IGNORE)
+            assert found.metrics[f"{name}_loss"] == pytest.approx(float(expected), abs=1e-5)
+            kept = values != IGNORE
+            hits = (logits.argmax(1) == values)[kept].float().mean()
+            assert found.metrics[f"{name}_accuracy"] == pytest.approx(float(hits))
+    total = found.metrics["fill_mask_loss"] + found.metrics["next_sentence_loss"]
+    assert found.metrics["loss"] == pytest.approx(total)
+    assert found.score == -found.metrics["loss"]
+
+
+def test_objectives_do_not_depend_on_how_texts_are_batched(model, batches, machine) -> None:
+    straight = evaluate_objectives(model, batches, machine=machine)
+    doubled = evaluate_objectives(model, [*batches, *batches[::-1]], machine=machine)
+    assert doubled.metrics == pytest.approx(straight.metrics, abs=1e-5)
+    one = evaluate_objectives(model, batches[:1], machine=machine)
+    assert one.metrics["loss"] != pytest.approx(straight.metrics["loss"], abs=1e-3)
+
+
+def test_an_objective_without_targets_scores_nothing(model, batches, machine) -> None:
+    texts = [Features(np.arange(5), np.zeros(5, np.int64), dict(goals)) for goals in NOTHING]
+    found = evaluate_objectives(model, [flatten(texts)], machine=machine)
+    assert all(math.isfinite(value) for value in found.metrics.values())
+    assert found.metrics["next_sentence_loss"] == 0
+
+
+NOTHING = [{"fill_mask": Goal((3,), (1,)), "next_sentence": Goal((IGNORE,))}]
+
+
+@pytest.mark.parametrize("is_training", [True, False])
+def test_scoring_leaves_the_model_as_it_was(model, batches, machine, is_training: bool) -> None:
+    model.train(is_training)
+    first = evaluate_objectives(model, batches, machine=machine)
+    assert model.training is is_training
+    assert evaluate_objectives(model, batches, machine=machine) == first  # without dropout

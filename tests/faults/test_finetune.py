@@ -1,0 +1,127 @@
+"""Fine-tuning killed and resumed: the same bits, the same best epoch."""
+
+import json
+import random
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertworks.training.run import whole_checkpoints
+
+Outcome = Callable[[Path], dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write short texts of two kinds of made-up words."""
+    folder = tmp_path_factory.mktemp("labelled")
+    chance = random.Random(2)
+    kinds = {"first": ("bal", "ken", "mir"), "second": ("sot", "tus", "ran")}
+    for name, count in (("train", 41), ("dev", 13)):
+        rows = []
+        for _ in range(count):
+            label = chance.choice(list(kinds))
+            text = " ".join(chance.choices(kinds[label] + ("nel", "bat"), k=chance.randint(2, 9)))
+            rows.append(json.dumps({"text": text, "label": label}) + "\n")
+        (folder / f"{name}.jsonl").write_text("".join(rows))
+    return folder
+
+
+@pytest.fixture
+def finetune(
+    data: Path, whole: Callable[..., Path], as_words: Callable[[dict[str, Any]], list[str]]
+) -> Callable[..., list[str]]:
+    """Say the words of a short fine-tuning."""
+
+    def words(out: Path, **changed: Any) -> list[str]:
+        flags = {
+            "model": whole(),
+            "train": data / "train.jsonl",
+            "dev": data / "dev.jsonl",
+            "out": out,
+            "epochs": 3,
+            "batch_size": 10,
+            "lr": 1e-3,
+            "dropout": 0.2,
+            "checkpoint_every": 3,
+            "device": "cpu",
+            "threads": 1,
+            "resume": "auto",
+        }
+        return ["finetune", *as_words(flags | changed)]
+
+    return words
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_a_killed_fine_tuning_ends_in_the_same_bits(
+    accumulate: int,
+    commands: Any,
+    make_fate: Any,
+    finetune: Callable[..., list[str]],
+    outcome: Outcome,
+    tmp_path: Path,
+) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    ended = commands.run(finetune(whole, accumulate=accumulate))
+    assert ended.code == 0, ended.said
+    words = finetune(killed, accumulate=accumulate)
+    for event, number in (("record", 5), ("sync", 4), ("unlink", 2), ("write", 2), ("record", 1)):
+        ended = commands.run(words, fate=make_fate(event, number))
+        assert ended.code == -signal.SIGKILL, ended.said
+    assert commands.run(words).code == 0
+    assert outcome(killed) == outcome(whole)
+
+
+def test_another_seed_would_be_noticed(
+    commands: Any, finetune: Callable[..., list[str]], outcome: Outcome, tmp_path: Path
+) -> None:
+    outcomes = []
+    for seed in (0, 1):
+        out = tmp_path / str(seed)
+        assert commands.run(finetune(out, seed=seed)).code == 0
+        outcomes.append(outcome(out))
+    assert outcomes[0]["log.jsonl"] != outcomes[1]["log.jsonl"]
+
+
+def test_a_fine_tuning_without_checkpoints_begins_anew_after_a_kill_and_goes_on_after_a_signal(
+    commands: Any, make_fate: Any, finetune: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    assert commands.run(finetune(whole, checkpoint_every=0)).code == 0
+    words = finetune(stopped, checkpoint_every=0)
+    assert commands.run(words, fate=make_fate("record", 8)).code == -signal.SIGKILL
+    assert whole_checkpoints(stopped) == []
+    ended = commands.run(words, fate=make_fate("record", 4, signal.SIGTERM))
+    assert ended.code == 143, ended.said
+    assert "resuming" not in ended.said
+    assert [path.name for path in whole_checkpoints(stopped)] == ["step-00000004"]
+    ended = commands.run(words)
+    assert ended.code == 0
+    assert "resuming after step 4" in ended.said
+    for name in ("model.safetensors", "log.jsonl", "best/model.safetensors", "bertworks.json"):
+        assert (whole / name).read_bytes() == (stopped / name).read_bytes()
+
+
+def test_changed_examples_are_refused_on_resume(
+    commands: Any,
+    make_fate: Any,
+    finetune: Callable[..., list[str]],
+    data: Path,
+    tmp_path: Path,
+) -> None:
+    train = tmp_path / "train.jsonl"
+    rows = (data / "train.jsonl").read_text()
+    train.write_text(rows)
+    out = tmp_path / "run"
+    words = finetune(out, train=train)
+    assert commands.run(words, fate=make_fate("record", 6)).code == -signal.SIGKILL
+    train.write_text(rows.replace("bal", "mir", 1))
+    ended = commands.run(words)
+    assert ended.code == 2
+    assert f"{train} has changed since {out} was begun" in ended.said
+    train.write_text(rows)
+    assert commands.run(words).code == 0

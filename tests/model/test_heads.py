@@ -1,0 +1,121 @@
+"""Task heads: where they look, and what they share with the encoder."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from bertworks.core.batch import Batch, Target
+from bertworks.data.packing import flatten
+from bertworks.model.config import EncoderConfig
+from bertworks.model.encoder import ACTIVATIONS, Encoder, initialize
+from bertworks.model.heads import PieceHead, TextHead
+
+CONFIG = EncoderConfig(
+    vocab_size=97,
+    hidden_size=21,
+    num_layers=1,
+    num_heads=3,
+    feed_forward_size=37,
+    max_positions=53,
+    init_deviation=0.3,
+)
+PLACES = (1, 4, 5, 11)
+
+
+@pytest.fixture
+def encoder() -> Encoder:
+    encoder = Encoder(CONFIG)
+    initialize(encoder, deviation=0.3, seed=1)
+    return encoder.eval()
+
+
+@pytest.fixture
+def head() -> PieceHead:
+    head = PieceHead(CONFIG, target="hidden")
+    initialize(head, deviation=0.3, seed=2)
+    with torch.no_grad():
+        head.bias.normal_(generator=torch.Generator().manual_seed(3))
+    return head
+
+
+@pytest.fixture
+def batch(make_texts) -> Batch:
+    flat = flatten(make_texts([5, 1, 7], vocab_size=97, seed=4))
+    target = Target(torch.tensor([3, 5, 7, 9]), at=torch.tensor(PLACES))
+    return replace(flat, targets={"hidden": target})
+
+
+@pytest.fixture
+def hidden() -> Tensor:
+    return torch.randn(13, 21, generator=torch.Generator().manual_seed(5))
+
+
+def test_pieces_are_guessed_at_the_places_of_the_target_only(head, hidden, batch, encoder) -> None:
+    logits = head(hidden, batch, encoder)
+    assert logits.shape == (4, 97)
+    everywhere = replace(batch, targets={"hidden": Target(torch.zeros(13), at=None)})
+    whole = head(hidden, everywhere, encoder)
+    assert whole.shape == (13, 97)
+    torch.testing.assert_close(logits, whole[list(PLACES)], atol=1e-5, rtol=0)
+
+
+def test_no_gradient_reaches_the_places_that_are_not_asked_for(
+    head, hidden, batch, encoder
+) -> None:
+    hidden.requires_grad_()
+    head(hidden, batch, encoder).square().sum().backward()
+    touched = hidden.grad.abs().sum(1).nonzero().flatten().tolist()
+    assert touched == list(PLACES)
+
+
+def test_no_place_at_all_gives_no_rows(head, hidden, batch, encoder) -> None:
+    nothing = Target(torch.empty(0, dtype=torch.long), at=torch.empty(0, dtype=torch.long))
+    logits = head(hidden, replace(batch, targets={"hidden": nothing}), encoder)
+    assert logits.shape == (0, 97)
+
+
+def test_the_piece_head_is_the_published_formula(head, hidden, batch, encoder) -> None:
+    chosen = hidden[list(PLACES)]
+    bent = ACTIVATIONS["gelu"](chosen @ head.transform.weight.T + head.transform.bias)
+    normed = functional.layer_norm(bent, (21,), head.norm.weight, head.norm.bias, 1e-12)
+    expected = normed @ encoder.embeddings.pieces.weight.T + head.bias
+    torch.testing.assert_close(head(hidden, batch, encoder), expected, atol=1e-5, rtol=0)
+
+
+def test_the_piece_head_is_tied_to_the_embeddings(head, hidden, batch, encoder) -> None:
+    assert all(97 not in parameter.shape[:-1] for parameter in head.parameters())
+    before = head(hidden, batch, encoder)
+    with torch.no_grad():
+        encoder.embeddings.pieces.weight[8] += 1.0
+    after = head(hidden, batch, encoder)
+    changed = (after - before).abs().sum(0).nonzero().flatten().tolist()
+    assert changed == [8]
+    after.sum().backward()
+    assert encoder.embeddings.pieces.weight.grad is not None
+
+
+def test_a_text_head_sees_the_first_token_of_each_text_only(hidden, batch, encoder) -> None:
+    head = TextHead(CONFIG, num_labels=5)
+    initialize(head, deviation=0.3, seed=6)
+    hidden.requires_grad_()
+    logits = head(hidden, batch, encoder)
+    assert logits.shape == (3, 5)
+    logits.square().sum().backward()
+    assert hidden.grad.abs().sum(1).nonzero().flatten().tolist() == [0, 5, 6]
+
+
+def test_a_text_head_drops_out_in_training_only(hidden, batch, encoder) -> None:
+    head = TextHead(CONFIG, num_labels=5, dropout=0.5)
+    initialize(head, deviation=0.3, seed=6)
+    head.train()
+    torch.manual_seed(1)
+    first, second = head(hidden, batch, encoder), head(hidden, batch, encoder)
+    assert not torch.equal(first, second)
+    head.eval()
+    first, second = head(hidden, batch, encoder), head(hidden, batch, encoder)
+    assert torch.equal(first, second)
+    pooled = encoder.pool(hidden, batch.layout)
+    torch.testing.assert_close(first, head.output(pooled), atol=1e-6, rtol=0)

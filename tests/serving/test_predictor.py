@@ -1,0 +1,351 @@
+"""A model put to work: what it takes, what it gives, and what it says about wrong inputs."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bertworks
+from bertworks.core.artifact import Origin
+from bertworks.core.batch import Layout
+from bertworks.core.errors import ArtifactError, DataError, UsageError
+from bertworks.data.packing import Features, flatten, join_pieces
+from bertworks.data.windows import cut_spans
+from bertworks.serving.model_folder import OpenModel, save_model
+from bertworks.serving.predictor import Candidate, Predictor, pool_texts
+
+POOLINGS = ("mean", "first", "max")
+TEXTS = ["The cat sat on the mat.", "北京", "dog", "Die Katze läuft über den Hügel!", "a " * 40]
+LONG = "the cat sat on the mat and the dog ran over the hill " * 20
+
+
+@pytest.fixture(scope="session")
+def predictors(make_model, tokenizer, machine) -> dict[str, Predictor]:
+    tasks = {
+        "classify": ("classify",),
+        "match": ("match",),
+        "pretrained": ("fill_mask", "next_sentence"),
+        "bare": (),
+    }
+    return {
+        name: Predictor(OpenModel(make_model(*names), tokenizer, None), machine)
+        for name, names in tasks.items()
+    }
+
+
+@pytest.fixture(scope="session")
+def classifier(predictors) -> Predictor:
+    return predictors["classify"]
+
+
+@pytest.fixture(scope="session")
+def pretrained(predictors) -> Predictor:
+    return predictors["pretrained"]
+
+
+def windows_of(predictor: Predictor, text: str) -> list[np.ndarray]:
+    """Return the tokens of each window of a text, put together by hand."""
+    ids = np.array(predictor.tokenizer.ids_of([text])[0], np.int64)
+    spans = cut_spans(len(ids), room=predictor.longest - 2)
+    return [join_pieces(ids[a:b], None, predictor.tokenizer.specials)[0] for a, b in spans]
+
+
+@torch.no_grad()
+def hidden_of(predictor: Predictor, tokens: np.ndarray) -> np.ndarray:
+    batch = flatten([Features(tokens, np.zeros_like(tokens))])
+    return predictor.model.encoder(batch).numpy()
+
+
+def plain_vector(predictor: Predictor, text: str, pooling: str) -> np.ndarray:
+    """Pool a text by the plain formulas: over all windows, by length for the mean."""
+    hidden = [hidden_of(predictor, tokens) for tokens in windows_of(predictor, text)]
+    if pooling == "first":
+        return np.mean([window[0] for window in hidden], axis=0)
+    tokens = np.concatenate(hidden)
+    return tokens.mean(axis=0) if pooling == "mean" else tokens.max(axis=0)
+
+
+def test_the_number_of_threads_is_chosen_when_a_model_is_loaded(
+    tmp_path: Path, make_model, tokenizer
+) -> None:
+    save_model(tmp_path / "model", make_model("classify"), tokenizer, origin=Origin())
+    before = torch.get_num_threads()
+    try:
+        bertworks.load(tmp_path / "model", threads=before + 1)
+        assert torch.get_num_threads() == before + 1
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_folder_is_loaded_by_its_path(tmp_path: Path, make_model, tokenizer) -> None:
+    save_model(tmp_path / "model", make_model("classify"), tokenizer, origin=Origin())
+    by_text, by_path = bertworks.load(str(tmp_path / "model")), bertworks.load(tmp_path / "model")
+    assert isinstance(by_text, bertworks.Predictor)
+    assert by_text.predict(TEXTS) == by_path.predict(TEXTS)
+    assert not by_text.model.training
+    with pytest.raises(ArtifactError, match="no model folder"):
+        bertworks.load(tmp_path / "nowhere")
+
+
+def test_texts_pairs_and_rows_are_all_inputs(classifier) -> None:
+    inputs = ["the cat", ("the cat", "a dog"), {"text": "the cat"}]
+    inputs += [{"text": "the cat", "text_b": "a dog"}, ["the cat", "a dog"]]
+    single, pair, row, paired_row, listed = classifier.predict(inputs)
+    assert single["probabilities"] == pytest.approx(row["probabilities"], abs=1e-5)
+    assert pair["probabilities"] == pytest.approx(paired_row["probabilities"], abs=1e-5)
+    assert pair["probabilities"] == pytest.approx(listed["probabilities"], abs=1e-5)
+    gaps = [
+        abs(pair["probabilities"][k] - single["probabilities"][k]) for k in pair["probabilities"]
+    ]
+    assert max(gaps) > 1e-3
+
+
+def test_answers_come_one_per_input_in_order(classifier) -> None:
+    straight = classifier.predict(TEXTS)
+    backwards = classifier.predict(TEXTS[::-1])
+    assert len(straight) == len(TEXTS)
+    for first, second in zip(straight, reversed(backwards), strict=True):
+        assert first["probabilities"] == pytest.approx(second["probabilities"], abs=1e-5)
+    assert straight[0]["probabilities"] != pytest.approx(straight[2]["probabilities"], abs=1e-3)
+
+
+def test_nothing_asked_is_nothing_answered(classifier) -> None:
+    assert classifier.predict([]) == []
+
+
+def test_a_text_longer_than_the_network_is_answered_from_all_of_it(classifier) -> None:
+    (first,) = classifier.predict([LONG])
+    (second,) = classifier.predict([LONG + "北京 " * 60])
+    gaps = [
+        abs(first["probabilities"][k] - second["probabilities"][k]) for k in first["probabilities"]
+    ]
+    assert max(gaps) > 1e-3
+
+
+def test_a_label_that_comes_along_is_not_looked_at(classifier) -> None:
+    inputs = [{"text": "the cat", "label": "unheard of"}, {"text": "the cat"}]
+    first, second = classifier.predict(inputs)
+    assert first["probabilities"] == pytest.approx(second["probabilities"], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (5, "input 2 is 5; give a text, a pair of texts, or a row"),
+        (None, "input 2 is None"),
+        (("a", "b", "c"), "input 2 is"),
+        (("a",), "input 2 is"),
+        (("a", 5), "input 2: 'text_b'"),
+        ("", "input 2: no 'text'"),
+        (" \n", "input 2: no 'text'"),
+        ({}, r"input 2: no 'text' \(found nothing\)"),
+        ({"sentence": "a"}, r"input 2: no 'text' \(found sentence\)"),
+        ({1: "a"}, r"input 2: no 'text' \(found 1\)"),
+        ({"text": 7}, "input 2: no 'text'"),
+        ("half a \ud83d", "input 2: .*surrogate"),
+    ],
+)
+def test_a_wrong_input_is_named_by_its_number(classifier, wrong: object, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        classifier.predict(["fine", wrong])
+
+
+@pytest.mark.parametrize("wrong", ["the cat", {"text": "the cat"}])
+def test_a_single_input_is_not_taken_for_a_list(classifier, wrong: object) -> None:
+    with pytest.raises(UsageError, match="put the input into a list"):
+        classifier.predict(wrong)
+
+
+def test_matching_asks_for_the_second_text(predictors) -> None:
+    (found,) = predictors["match"].predict([("the cat", "a dog")])
+    assert found["label"] in ("cold", "mild", "warm")
+    with pytest.raises(DataError, match="needs a second text"):
+        predictors["match"].predict(["the cat"])
+
+
+def test_a_model_without_heads_embeds_but_does_not_answer(predictors) -> None:
+    bare = predictors["bare"]
+    assert bare.embed(TEXTS).shape == (5, 21)
+    with pytest.raises(UsageError, match="no task head; fine-tune it first, or use embed"):
+        bare.predict(TEXTS)
+    with pytest.raises(UsageError, match="no fill-mask head"):
+        bare.fill_mask("the [MASK]")
+
+
+def test_one_mask_gives_its_candidates_best_first(pretrained) -> None:
+    found = pretrained.fill_mask("The [MASK] sat on the mat.")
+    assert len(found) == 5
+    assert all(isinstance(candidate, Candidate) for candidate in found)
+    shares = [candidate.probability for candidate in found]
+    assert shares == sorted(shares, reverse=True)
+    assert 0 < sum(shares) <= 1
+
+
+def test_several_masks_give_a_list_for_each_in_order(pretrained) -> None:
+    first, second = pretrained.fill_mask("The [MASK] sat on the [MASK].", num_candidates=3)
+    assert [len(first), len(second)] == [3, 3]
+    tokens = windows_of(pretrained, "The [MASK] sat on the [MASK].")[0]
+    hidden = torch.tensor(hidden_of(pretrained, tokens))
+    places = np.flatnonzero(tokens == pretrained.tokenizer.specials.mask)
+    head, pieces = pretrained.model.heads["fill_mask"], pretrained.model.encoder.embeddings.pieces
+    with torch.no_grad():
+        bent = torch.nn.functional.gelu(head.transform(hidden[places]))
+        shares = (head.norm(bent) @ pieces.weight.T + head.bias).softmax(1)
+    for candidates, row in zip((first, second), shares, strict=True):
+        best = row.topk(3)
+        expected = [pretrained.tokenizer.piece(i) for i in best.indices.tolist()]
+        assert [c.token for c in candidates] == expected
+        assert [c.probability for c in candidates] == pytest.approx(best.values.tolist(), abs=1e-5)
+
+
+def test_masks_far_into_a_long_text_are_filled(pretrained) -> None:
+    found = pretrained.fill_mask(f"{LONG} [MASK] {LONG} [MASK] [MASK]", num_candidates=2)
+    assert [len(candidates) for candidates in found] == [2, 2, 2]
+
+
+def test_as_many_candidates_as_there_are_pieces_sum_to_one(pretrained) -> None:
+    size = pretrained.tokenizer.vocab_size
+    found = pretrained.fill_mask("the [MASK]", num_candidates=size + 5)
+    assert len(found) == size
+    assert sum(candidate.probability for candidate in found) == pytest.approx(1, abs=1e-5)
+
+
+def test_asking_for_more_candidates_changes_no_later_answer(pretrained) -> None:
+    before = pretrained.predict(["the [MASK]"])
+    pretrained.fill_mask("the [MASK]", num_candidates=11)
+    assert pretrained.predict(["the [MASK]"]) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("the cat", r"no \[MASK\]"),
+        ("", "no 'text'"),
+        (None, "input 1 is None"),
+        (7, "input 1 is 7"),
+    ],
+)
+def test_a_text_without_a_mask_is_refused(pretrained, text: object, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        pretrained.fill_mask(text)
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_no_candidates_at_all_cannot_be_meant(pretrained, count: int) -> None:
+    with pytest.raises(UsageError, match=f"num_candidates is {count}"):
+        pretrained.fill_mask("the [MASK]", num_candidates=count)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_vectors_are_pooled_by_the_plain_formulas(classifier, pooling) -> None:
+    texts = [*TEXTS, LONG]
+    found = classifier.embed(texts, pooling=pooling, normalize=False)
+    assert found.dtype == np.float32
+    for vector, text in zip(found, texts, strict=True):
+        np.testing.assert_allclose(vector, plain_vector(classifier, text, pooling), atol=1e-5)
+
+
+def test_the_long_text_of_these_tests_needs_windows(classifier) -> None:
+    assert len(windows_of(classifier, LONG)) > 3
+    assert len(windows_of(classifier, TEXTS[0])) == 1
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_a_vector_is_the_same_alone_and_among_others(classifier, pooling) -> None:
+    texts = [*TEXTS, LONG, "", *TEXTS]
+    together = classifier.embed(texts, pooling=pooling)
+    alone = np.concatenate([classifier.embed([text], pooling=pooling) for text in texts])
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+    assert np.abs(together - alone[::-1]).max() > 1e-2  # the check would see a swap
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_normalized_vectors_have_length_one_and_the_same_direction(classifier, pooling) -> None:
+    plain = classifier.embed([*TEXTS, LONG], pooling=pooling, normalize=False)
+    unit = classifier.embed([*TEXTS, LONG], pooling=pooling)
+    np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(
+        unit, plain / np.linalg.norm(plain, axis=1, keepdims=True), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("max_length", [3, 5, 31, 66])
+def test_a_maximal_length_cuts_and_counts_the_special_pieces(classifier, max_length: int) -> None:
+    ids = classifier.tokenizer.ids_of([LONG])[0][: max_length - 2]
+    tokens, _ = join_pieces(np.array(ids), None, classifier.tokenizer.specials)
+    expected = hidden_of(classifier, tokens).mean(axis=0)
+    (found,) = classifier.embed([LONG], normalize=False, max_length=max_length)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_maximal_length_beyond_the_network_is_that_of_the_network(classifier) -> None:
+    np.testing.assert_array_equal(
+        classifier.embed([LONG], max_length=1000), classifier.embed([LONG], max_length=67)
+    )
+    assert not np.allclose(classifier.embed([LONG], max_length=67), classifier.embed([LONG]))
+
+
+def test_a_short_text_is_the_same_with_and_without_a_maximal_length(classifier) -> None:
+    texts = TEXTS[:4]
+    np.testing.assert_array_equal(classifier.embed(texts), classifier.embed(texts, max_length=40))
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_an_empty_list_gives_no_rows_of_the_right_width(classifier, pooling) -> None:
+    found = classifier.embed([], pooling=pooling)
+    assert found.shape == (0, 21)
+    assert found.dtype == np.float32
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize("text", ["", " \n\t", "\x00", "\u200b", "🙂"])
+def test_a_text_without_pieces_still_has_a_finite_vector(classifier, pooling, text: str) -> None:
+    (found,) = classifier.embed([text], pooling=pooling)
+    assert np.isfinite(found).all()
+    assert np.linalg.norm(found) == pytest.approx(1, abs=1e-5)
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=40), max_size=5))
+def test_any_text_at_all_has_a_finite_vector(classifier, texts: list[str]) -> None:
+    found = classifier.embed(texts)
+    assert found.shape == (len(texts), 21)
+    assert np.isfinite(found).all()
+
+
+def test_a_single_text_is_not_taken_for_a_list(classifier) -> None:
+    with pytest.raises(UsageError, match="put the text into a list"):
+        classifier.embed("the cat")
+
+
+@pytest.mark.parametrize("wrong", [None, 5, ("a", "b"), b"bytes", "half a \ud83d"])
+def test_what_is_no_text_is_named_by_its_number(classifier, wrong: object) -> None:
+    with pytest.raises(DataError, match="input 2 is"):
+        classifier.embed(["fine", wrong])
+
+
+@pytest.mark.parametrize("texts", [["the cat"], []])
+def test_unknown_pooling_is_refused_even_for_nothing(classifier, texts: list[str]) -> None:
+    with pytest.raises(UsageError, match="pooling 'cls' is not known; use mean, first or max"):
+        classifier.embed(texts, pooling="cls")
+
+
+@pytest.mark.parametrize("max_length", [2, 0, -5])
+def test_a_maximal_length_without_room_is_refused(classifier, max_length: int) -> None:
+    with pytest.raises(UsageError, match=f"max_length is {max_length}; the least is 3"):
+        classifier.embed(["the cat"], max_length=max_length)
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(0, 2**31))
+def test_texts_are_pooled_within_their_bounds(lengths: list[int], seed: int) -> None:
+    hidden = torch.randn(sum(lengths), 5, generator=torch.Generator().manual_seed(seed))
+    layout, parts = Layout.of(tuple(lengths)), hidden.split(lengths)
+    expected = {
+        "mean": torch.stack([part.mean(0) for part in parts]),
+        "first": torch.stack([part[0] for part in parts]),
+        "max": torch.stack([part.amax(0) for part in parts]),
+    }
+    for pooling, vectors in expected.items():
+        torch.testing.assert_close(pool_texts(hidden, layout, pooling), vectors)

@@ -1,0 +1,122 @@
+"""Classification: windows that share an example, its loss, and its answer."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn import functional
+
+from bertworks.core.batch import Target
+from bertworks.core.errors import DataError
+from bertworks.core.pieces import IGNORE
+from bertworks.data.examples import Example
+from bertworks.data.packing import flatten
+from bertworks.tasks.classify import Classify
+
+LABELS = ("cold", "mild", "warm")
+words = st.lists(
+    st.sampled_from(["cat", "dog", "北京", "mat", "xyz", "!"]), min_size=1, max_size=120
+)
+texts = words.map(" ".join)
+
+
+@pytest.fixture
+def task() -> Classify:
+    return Classify(LABELS)
+
+
+@given(texts, st.none() | texts, st.integers(9, 67))
+def test_windows_share_one_weight_and_show_every_piece(
+    task, tokenizer, text: str, text_b: str | None, longest: int
+) -> None:
+    windows = task.features(Example(text, text_b, "mild"), tokenizer, longest=longest)
+    assert math.isclose(sum(window.goals["classify"].weight for window in windows), 1.0)
+    assert all(window.goals["classify"].values == (1,) for window in windows)
+    assert all(len(window.tokens) <= longest for window in windows)
+    for segment, own in enumerate([text] if text_b is None else [text, text_b]):
+        shown = {int(id_) for w in windows for id_ in w.tokens[w.segments == segment]}
+        assert set(tokenizer.ids_of([own])[0]) <= shown
+
+
+def test_a_text_that_fits_is_one_window_between_the_special_pieces(task, tokenizer) -> None:
+    (window,) = task.features(Example("the cat", "a dog"), tokenizer, longest=67)
+    (first, second), specials = tokenizer.ids_of(["the cat", "a dog"]), tokenizer.specials
+    expected = [specials.first, *first, specials.separator, *second, specials.separator]
+    assert window.tokens.tolist() == expected
+    assert window.segments.tolist() == [0] * (len(first) + 2) + [1] * (len(second) + 1)
+
+
+def test_an_example_without_a_label_asks_without_a_target(task, tokenizer) -> None:
+    (window,) = task.features(Example("the cat"), tokenizer, longest=67)
+    assert window.goals["classify"].values == (IGNORE,)
+    assert flatten([window]).targets["classify"].count == 0
+
+
+def test_every_window_tells_the_line_of_its_example(task, tokenizer) -> None:
+    example = Example("the cat sat on the mat", label="mild", line=17)
+    windows = task.features(example, tokenizer, longest=5)
+    assert len(windows) > 1
+    assert flatten(windows).ids == (17,) * len(windows)
+
+
+def test_an_unknown_label_is_named_with_its_line(task, tokenizer) -> None:
+    with pytest.raises(DataError, match=r"line 17: the label 'hot'.*\(cold, mild, warm\)"):
+        task.features(Example("the cat", label="hot", line=17), tokenizer, longest=67)
+
+
+def test_matching_needs_a_second_text(tokenizer) -> None:
+    task = Classify(LABELS, name="match", needs_pair=True)
+    with pytest.raises(DataError, match=r"task match needs a second text.*text_b"):
+        task.features(Example("the cat"), tokenizer, longest=67)
+
+
+def test_the_loss_is_the_cross_entropy_with_every_window_at_its_weight(task) -> None:
+    logits = torch.randn(5, 3, generator=torch.Generator().manual_seed(1))
+    values = torch.tensor([0, 2, 2, IGNORE, 1])
+    weights = torch.tensor([1.0, 0.5, 0.5, 1.0, 0.25])
+    each = functional.cross_entropy(logits, values.clamp(min=0), reduction="none")
+    kept = (values != IGNORE).float()
+    torch.testing.assert_close(task.loss(logits, Target(values)), (each * kept).sum())
+    weighted = task.loss(logits, Target(values, weights=weights))
+    torch.testing.assert_close(weighted, (each * kept * weights).sum())
+
+
+def test_the_answer_averages_the_logits_of_the_windows(task, tokenizer) -> None:
+    logits = np.array([[2.0, 0.0, -1.0], [-3.0, 1.0, 0.5]], np.float32)
+    mean = torch.tensor(logits, dtype=torch.float64).mean(0).softmax(0).tolist()
+    found = task.decode(logits, tokenizer)
+    assert list(found["probabilities"]) == list(LABELS)
+    assert list(found["probabilities"].values()) == pytest.approx(mean)
+    assert found["label"] == "mild"
+    assert found["probability"] == max(found["probabilities"].values())
+    # One window alone would have said another label.
+    assert task.decode(logits[:1], tokenizer)["label"] == "cold"
+
+
+@given(st.lists(st.lists(st.floats(-1e4, 1e4, width=32), min_size=3, max_size=3), min_size=1))
+def test_probabilities_are_finite_and_sum_to_one(task, tokenizer, rows: list[list[float]]) -> None:
+    found = task.decode(np.array(rows, np.float32), tokenizer)
+    shares = list(found["probabilities"].values())
+    assert all(0 <= share <= 1 for share in shares)
+    assert sum(shares) == pytest.approx(1, abs=1e-6)
+    assert found["label"] in LABELS
+
+
+def test_metrics_compare_answers_with_the_labels_of_their_examples(task, tokenizer) -> None:
+    logits = np.eye(3, dtype=np.float32)[[0, 1, 2, 2]]
+    answers = [task.decode(row[None], tokenizer) for row in logits]
+    examples = [Example("t", label=label) for label in ("cold", "mild", "warm", "cold")]
+    found = task.metrics(answers, examples)
+    assert next(iter(found)) == "accuracy"
+    assert found["accuracy"] == 0.75
+    with pytest.raises(DataError, match="line 9: the label 'hot'"):
+        task.metrics(answers, [*examples[:3], Example("t", label="hot", line=9)])
+
+
+def test_the_head_has_one_logit_per_label(task, config) -> None:
+    head = task.head(config)
+    assert head.output.out_features == 3
+    assert head.dropout.p == config.dropout

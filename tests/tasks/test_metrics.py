@@ -1,0 +1,84 @@
+"""Scores against scikit-learn and the plain formulas, and gold that leaves some undefined."""
+
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import metrics
+
+from bertworks.core.errors import MissingPackageError
+from bertworks.tasks.metrics import classification_metrics, scikit_learn
+
+
+def draw(num_labels: int, num_examples: int, seed: int) -> tuple[list[int], np.ndarray]:
+    random = np.random.default_rng(seed)
+    gold = random.integers(num_labels, size=num_examples).tolist()
+    return gold, random.dirichlet(np.ones(num_labels), size=num_examples)
+
+
+@given(st.integers(2, 7), st.integers(1, 60), st.integers(0, 2**31))
+def test_scores_are_those_of_scikit_learn(num_labels: int, num_examples: int, seed: int) -> None:
+    gold, probabilities = draw(num_labels, num_examples, seed)
+    found = classification_metrics(gold, probabilities)
+    predicted = probabilities.argmax(1)
+    assert next(iter(found)) == "accuracy"
+    assert found["accuracy"] == metrics.accuracy_score(gold, predicted)
+    each = metrics.f1_score(
+        gold, predicted, labels=list(range(num_labels)), average=None, zero_division=0
+    )
+    assert found["f1"] == pytest.approx(each[1] if num_labels == 2 else each.mean())
+    if len({*gold, *predicted}) > 1:
+        assert found["mcc"] == pytest.approx(metrics.matthews_corrcoef(gold, predicted))
+    else:
+        assert found["mcc"] == 0
+    has_area = num_labels == 2 and len(set(gold)) == 2
+    assert ("auc" in found) is has_area
+    if has_area:
+        assert found["auc"] == pytest.approx(metrics.roc_auc_score(gold, probabilities[:, 1]))
+
+
+@given(st.integers(2, 60), st.integers(0, 2**31))
+def test_scores_of_two_labels_follow_their_formulas(num_examples: int, seed: int) -> None:
+    gold, probabilities = draw(2, num_examples, seed)
+    found = classification_metrics(gold, probabilities)
+    g, p = np.array(gold, float), probabilities.argmax(1).astype(float)
+    hits, false, missed = (g * p).sum(), ((1 - g) * p).sum(), (g * (1 - p)).sum()
+    assert found["accuracy"] == pytest.approx((g == p).mean())
+    assert found["f1"] == pytest.approx(2 * hits / max(2 * hits + false + missed, 1))
+    if g.std() and p.std():
+        assert found["mcc"] == pytest.approx(np.corrcoef(g, p)[0, 1])
+    if g.std():
+        wins = probabilities[g == 1, 1][:, None] - probabilities[g == 0, 1][None]
+        assert found["auc"] == pytest.approx((np.sign(wins) / 2 + 0.5).mean())
+
+
+@pytest.mark.parametrize("only", [0, 1])
+@pytest.mark.parametrize("num_labels", [2, 3])
+def test_gold_of_one_class_is_scored_without_an_area(only: int, num_labels: int) -> None:
+    right = np.eye(num_labels)[[only] * 5]
+    found = classification_metrics([only] * 5, right)
+    assert found["accuracy"] == 1.0
+    assert "auc" not in found
+    assert all(np.isfinite(list(found.values())))
+    wrong = np.eye(num_labels)[[1 - only] * 5]
+    assert classification_metrics([only] * 5, wrong)["accuracy"] == 0.0
+
+
+def test_a_label_that_never_occurs_counts_against_the_mean() -> None:
+    found = classification_metrics([0, 1], np.eye(3)[[0, 1]])
+    assert found["f1"] == pytest.approx(2 / 3)
+
+
+def test_scores_are_plain_numbers() -> None:
+    gold, probabilities = draw(2, 30, seed=1)
+    assert {type(value) for value in classification_metrics(gold, probabilities).values()} == {
+        float
+    }
+
+
+def test_a_missing_package_is_named_with_the_way_to_get_it(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.metrics", None)
+    with pytest.raises(MissingPackageError, match=r"pip install 'bertworks\[eval\]'"):
+        scikit_learn("metrics")

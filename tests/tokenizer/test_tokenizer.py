@@ -1,0 +1,189 @@
+"""Text becomes pieces and comes back, here and in other libraries alike."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer as Engine
+from transformers import AutoTokenizer, BertTokenizerFast, PreTrainedTokenizerFast
+
+from bertworks.core.errors import ArtifactError
+from bertworks.tokenizer.learn import learn_wordpiece
+from bertworks.tokenizer.tokenizer import SPECIAL_PIECES, Tokenizer
+
+LEARNED_FROM = [
+    "The Café was naïve about running, runners and runs.",
+    "我们今天在北京学习中文，北京是中国的首都。",
+    "Das Mädchen läuft über den Hügel.",
+]
+TEXTS = [
+    "The runners run, don't they?",
+    "北京 is 中国的首都。",
+    "Café NAÏVE naïve Ångström über",
+    "smile \U0001f600 and \U0001f468\u200d\U0001f469\u200d\U0001f467 family",
+    "fill the [MASK] here, [SEP] is special",
+    "tabs\tand\nlines \u3000 wide, zero\u200bwidth, nul\x00, \u202ertl עברית",
+    "x" * 101 + " too long a word",
+    "##run [UNK] ## #",
+    "",
+    " ",
+]
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["uncased", "cased"])
+def learned(request: pytest.FixtureRequest) -> Tokenizer:
+    """Learn a small vocabulary, cased or not."""
+    return learn_wordpiece(lambda: LEARNED_FROM * 3, size=101, cased=request.param)
+
+
+@pytest.fixture(scope="module")
+def folder(learned: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Save the vocabulary."""
+    path = tmp_path_factory.mktemp("tokenizer")
+    learned.save(path)
+    return path
+
+
+def test_opened_again_it_is_the_same(learned: Tokenizer, folder: Path) -> None:
+    opened = Tokenizer.open(folder)
+    assert opened.engine.to_str() == learned.engine.to_str()
+    assert opened.specials == learned.specials
+    assert opened.vocab_size == learned.vocab_size == 101
+    assert opened.is_uncased == learned.is_uncased
+    assert opened.ids_of(TEXTS) == learned.ids_of(TEXTS)
+
+
+def test_a_bare_word_list_gives_the_same_pieces(
+    learned: Tokenizer, folder: Path, tmp_path: Path
+) -> None:
+    for name in ("vocab.txt", "tokenizer_config.json"):
+        shutil.copy(folder / name, tmp_path / name)
+    opened = Tokenizer.open(tmp_path)
+    assert opened.ids_of(TEXTS) == learned.ids_of(TEXTS)
+    assert opened.is_uncased == learned.is_uncased
+
+
+def test_the_word_list_has_a_piece_a_line_in_the_order_of_ids(
+    learned: Tokenizer, folder: Path
+) -> None:
+    lines = (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")
+    assert lines.pop() == ""
+    assert lines == [learned.piece(index) for index in range(learned.vocab_size)]
+    assert lines[:5] == list(SPECIAL_PIECES)
+
+
+def test_a_word_list_may_hold_characters_that_look_like_line_ends(tmp_path: Path) -> None:
+    listed = [*SPECIAL_PIECES, "a", "\u2028", "\x85", "\x1c", "b"]
+    (tmp_path / "vocab.txt").write_text("\n".join(listed), encoding="utf-8")
+    assert Tokenizer.open(tmp_path).ids_of(["a b"]) == [[5, 9]]
+
+
+@pytest.mark.parametrize("reader", [AutoTokenizer, BertTokenizerFast, PreTrainedTokenizerFast])
+def test_transformers_reads_the_same_pieces_from_the_folder(
+    learned: Tokenizer, folder: Path, reader: type
+) -> None:
+    theirs = reader.from_pretrained(folder)
+    for text in TEXTS:
+        ours = learned.encode(text)
+        found = theirs(text, add_special_tokens=False, return_offsets_mapping=True)
+        assert found["input_ids"] == ours.ids == learned.ids_of([text])[0]
+        assert [tuple(span) for span in found["offset_mapping"]] == ours.offsets
+        first, separator = learned.specials.first, learned.specials.separator
+        assert theirs(text)["input_ids"] == [first, *ours.ids, separator]
+    pair = theirs(TEXTS[0], TEXTS[1])["input_ids"]
+    inner = learned.ids_of(TEXTS[:2])
+    assert pair == [first, *inner[0], separator, *inner[1], separator]
+    assert (theirs.pad_token_id, theirs.unk_token_id, theirs.mask_token_id) == (0, 1, 4)
+
+
+def test_the_tokenizers_library_alone_adds_the_special_pieces(
+    learned: Tokenizer, folder: Path
+) -> None:
+    encoding = Engine.from_file(str(folder / "tokenizer.json")).encode("the run", "runs")
+    assert encoding.tokens[0] == "[CLS]"
+    assert encoding.tokens.count("[SEP]") == 2
+    assert encoding.type_ids == [0] * (encoding.tokens.index("[SEP]") + 1) + [1] * (
+        len(encoding.tokens) - encoding.tokens.index("[SEP]") - 1
+    )
+
+
+def test_offsets_point_at_the_characters_of_the_text() -> None:
+    tokenizer = learn_wordpiece(lambda: LEARNED_FROM * 3, size=500, cased=False)
+    text = "The CAFÉ, \U0001f600 北京 naïve Mädchen!"
+    encoding = tokenizer.encode(text)
+    shown = [text[start:end] for start, end in encoding.offsets]
+    assert shown == ["The", "CAFÉ", ",", "\U0001f600", "北", "京", "naïve", "Mädchen", "!"]
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=40))
+def test_offsets_rise_and_stay_inside_the_text(learned: Tokenizer, text: str) -> None:
+    offsets = learned.encode(text).offsets
+    ends = [0, *(end for _, end in offsets)]
+    assert all(start < end <= len(text) for start, end in offsets)
+    assert all(start >= before for (start, _), before in zip(offsets, ends, strict=False))
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=20), max_size=5))
+def test_a_neighbour_never_changes_the_pieces_of_a_text(
+    learned: Tokenizer, texts: list[str]
+) -> None:
+    assert learned.ids_of(texts) == [learned.ids_of([text])[0] for text in texts]
+    assert learned.ids_of(texts) == [learned.encode(text).ids for text in texts]
+
+
+def test_a_special_piece_written_in_the_text_stands_for_itself(learned: Tokenizer) -> None:
+    assert learned.specials.mask in learned.ids_of(["a [MASK] here"])[0]
+    assert learned.specials.mask not in learned.ids_of(["a [mask] here"])[0]
+
+
+def test_pieces_are_put_together_again(learned: Tokenizer) -> None:
+    text = "runners 北 京" if learned.is_uncased else "Mädchen 北 京"
+    ids = learned.ids_of([text])[0]
+    specials = learned.specials
+    assert learned.text_of([specials.first, *ids, specials.separator, specials.pad]) == text
+
+
+def test_word_starts_are_the_pieces_that_continue_nothing(learned: Tokenizer) -> None:
+    starts = learned.word_starts()
+    assert starts.dtype == np.bool_
+    assert starts.shape == (learned.vocab_size,)
+    for index, begins in enumerate(starts):
+        assert begins == (not learned.piece(index).startswith("##"))
+    assert 0 < starts.sum() < len(starts)
+
+
+def test_padding_and_truncation_of_a_foreign_file_are_switched_off(
+    learned: Tokenizer, folder: Path, tmp_path: Path
+) -> None:
+    foreign = Engine.from_file(str(folder / "tokenizer.json"))
+    foreign.enable_truncation(5)
+    foreign.enable_padding(length=13)
+    foreign.save(str(tmp_path / "tokenizer.json"))
+    assert Tokenizer.open(tmp_path).ids_of(TEXTS) == learned.ids_of(TEXTS)
+
+
+def test_a_folder_without_a_tokenizer_and_a_broken_one_are_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match=r"holds no tokenizer \(tokenizer\.json or vocab\.txt"):
+        Tokenizer.open(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{torn")
+    with pytest.raises(ArtifactError, match="cannot be read"):
+        Tokenizer.open(tmp_path)
+
+
+def test_broken_settings_of_a_tokenizer_are_one_sentence(folder: Path, tmp_path: Path) -> None:
+    shutil.copy(folder / "vocab.txt", tmp_path / "vocab.txt")
+    (tmp_path / "tokenizer_config.json").write_text("{torn")
+    with pytest.raises(ArtifactError, match="cannot be read"):
+        Tokenizer.open(tmp_path)
+
+
+def test_a_vocabulary_without_special_pieces_is_refused(folder: Path, tmp_path: Path) -> None:
+    content = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    text = json.dumps(content).replace("[MASK]", "[HIDDEN]")
+    (tmp_path / "tokenizer.json").write_text(text)
+    with pytest.raises(ArtifactError, match=r"has no \[MASK\]"):
+        Tokenizer.open(tmp_path)

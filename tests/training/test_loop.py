@@ -1,0 +1,724 @@
+"""The training loop: exact sums, no step from numbers that are none, the same bits after a stop."""
+
+import json
+import math
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bertworks.core.batch import Batch
+from bertworks.core.device import Machine
+from bertworks.core.errors import InterruptedRunError, TrainingError
+from bertworks.data.loader import Batches
+from bertworks.model.weights import read_tensors
+from bertworks.tasks.task import TaskModel
+from bertworks.training.loop import MOST_SKIPPED_IN_A_ROW, Evaluation, TrainingPlan, train
+from bertworks.training.optimizer import make_optimizer
+from bertworks.training.run import Run, read_log, whole_checkpoints
+
+PLAN = TrainingPlan(steps=5, lr=0.01, warmup=2, weight_decay=0.1, clip=0.5, seed=3)
+Weights = dict[str, Tensor]
+MakeModel = Callable[..., TaskModel]
+MakeBatches = Callable[..., Batches]
+MakeRun = Callable[..., Run]
+WeightsOf = Callable[[nn.Module], Weights]
+SameBits = Callable[[Weights, Weights], bool]
+
+
+class DoublePrecision(nn.Module):
+    """A model whose sums can be compared to the last digits: its own losses are single."""
+
+    def __init__(self, model: TaskModel) -> None:
+        super().__init__()
+        self.model = model.double()
+
+    def forward(self, batch: Batch) -> Weights:
+        return {
+            name: functional.cross_entropy(
+                self.model.logits(batch, name), target.values, reduction="sum"
+            )
+            for name, target in batch.targets.items()
+        }
+
+
+class MeanOfMeans(nn.Module):
+    """The usual mistake: each part's own mean, averaged over the parts."""
+
+    def __init__(self, model: nn.Module, parts: list[Batch]) -> None:
+        super().__init__()
+        self.model = model
+        self.totals = {
+            name: sum(part.targets[name].count for part in parts) / len(parts)
+            for name in parts[0].targets
+        }
+
+    def forward(self, batch: Batch) -> Weights:
+        return {
+            name: loss * self.totals[name] / max(batch.targets[name].count, 1.0)
+            for name, loss in self.model(batch).items()
+        }
+
+
+class SameStep:
+    """The batch of one step, whatever the step."""
+
+    def __init__(self, batches: Batches, step: int) -> None:
+        self.parts = batches.at(step)
+
+    def at(self, step: int) -> list[Batch]:
+        return self.parts
+
+
+class CrashError(Exception):
+    """Stands for whatever ends a run without warning."""
+
+
+class CrashingBatches:
+    """Batches that end the run before a chosen step."""
+
+    def __init__(self, batches: Batches, before: int) -> None:
+        self.batches, self.before = batches, before
+
+    def at(self, step: int) -> list[Batch]:
+        if step == self.before:
+            raise CrashError
+        return self.batches.at(step)
+
+
+class SignallingBatches:
+    """Batches that send this process a signal while a chosen step is made."""
+
+    def __init__(self, batches: Batches, during: int, number: int) -> None:
+        self.batches, self.during, self.number = batches, during, number
+
+    def at(self, step: int) -> list[Batch]:
+        if step == self.during:
+            os.kill(os.getpid(), self.number)
+        return self.batches.at(step)
+
+
+class Drawing(nn.Module):
+    """A model that notes the random number it would draw first."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+        self.drawn: list[float] = []
+
+    def forward(self, batch: Batch) -> Weights:
+        self.drawn.append(float(torch.rand(1)))
+        return self.model(batch)
+
+
+class Poisoned(nn.Module):
+    """A model that goes bad at chosen steps: in its loss, one gradient, or one weight."""
+
+    def __init__(self, model: nn.Module, steps: dict[int, float], *, where: str, parts: int = 1):
+        super().__init__()
+        self.model, self.steps, self.where, self.parts = model, steps, where, parts
+        self.num_calls = 0
+        self.victim = next(model.parameters())
+        self.victim.register_hook(self._touch_gradient)
+
+    @property
+    def poison(self) -> float | None:
+        """What the part at hand is poisoned with: of a step's parts, the last."""
+        step, part = divmod(self.num_calls - 1, self.parts)
+        return self.steps.get(step + 1) if part == self.parts - 1 else None
+
+    def forward(self, batch: Batch) -> Weights:
+        self.num_calls += 1
+        poison = self.poison
+        if poison is not None and self.where == "weight":
+            with torch.no_grad():
+                self.victim.view(-1)[0] = poison
+        losses = self.model(batch)
+        if poison is not None and self.where == "loss":
+            losses["next_sentence"] = losses["next_sentence"] + poison
+        return losses
+
+    def _touch_gradient(self, gradient: Tensor) -> Tensor:
+        if self.poison is None or self.where != "gradient":
+            return gradient
+        touched = gradient.clone()
+        touched.view(-1)[-1] = self.poison
+        return touched
+
+
+def furthest(first: Weights, second: Weights) -> float:
+    return max(float((first[name] - second[name]).abs().max()) for name in first)
+
+
+def strict_log(run: Run) -> list[dict[str, Any]]:
+    """Read a log as any JSON reader would: NaN and Infinity are no JSON."""
+
+    def refuse(word: str) -> None:
+        raise ValueError(word)
+
+    lines = run.log.read_text().splitlines()
+    return [json.loads(line, parse_constant=refuse) for line in lines]
+
+
+# Accumulation
+
+
+@pytest.mark.parametrize("accumulate", [3, 5])
+def test_a_step_in_parts_equals_the_step_in_one_to_the_last_digits(
+    accumulate: int,
+    make_model: MakeModel,
+    make_batches: MakeBatches,
+    make_run: MakeRun,
+    machine: Machine,
+    weights_of: WeightsOf,
+) -> None:
+    ends, logs = [], []
+    for parts in (1, accumulate):
+        model, run = DoublePrecision(make_model()), make_run(f"in-{parts}")
+        train(model, make_batches(accumulate=parts), PLAN, run=run, machine=machine)
+        ends.append(weights_of(model))
+        logs.append(read_log(run.folder))
+    assert furthest(*ends) < 1e-12
+    for whole, split in zip(*logs, strict=True):
+        assert split == pytest.approx(whole, rel=1e-12)
+
+
+@pytest.mark.parametrize("accumulate", [3, 5])
+def test_a_step_in_parts_equals_the_step_in_one_in_single_precision(
+    accumulate: int,
+    make_model: MakeModel,
+    make_batches: MakeBatches,
+    make_run: MakeRun,
+    machine: Machine,
+    weights_of: WeightsOf,
+) -> None:
+    ends, logs = [], []
+    for parts in (1, accumulate):
+        model, run = make_model(), make_run(f"in-{parts}")
+        train(model, make_batches(accumulate=parts), PLAN, run=run, machine=machine)
+        ends.append(weights_of(model))
+        logs.append(read_log(run.folder))
+    # The keys' biases have no gradient but rounding, which the optimizer makes larger.
+    assert furthest(*ends) < 2e-5
+    for whole, split in zip(*logs, strict=True):
+        assert split == pytest.approx(whole, rel=1e-5)
+
+
+def test_the_mean_of_the_parts_means_would_be_noticed(
+    make_model: MakeModel,
+    make_batches: MakeBatches,
+    make_run: MakeRun,
+    machine: Machine,
+    weights_of: WeightsOf,
+) -> None:
+    whole, mistaken = DoublePrecision(make_model()), DoublePrecision(make_model())
+    train(whole, SameStep(make_batches(), 1), PLAN, run=make_run("whole"), machine=machine)
+    batches = SameStep(make_batches(accumulate=3), 1)
+    wrapped = MeanOfMeans(mistaken, batches.parts)
+    train(wrapped, batches, PLAN, run=make_run("mistaken"), machine=machine)
+    assert furthest(weights_of(whole), weights_of(mistaken)) > 1e-4
+
+
+def test_parts_really_have_unequal_numbers_of_targets(make_batches: MakeBatches) -> None:
+    counts = [part.targets["fill_mask"].count for part in make_batches(accumulate=3).at(1)]
+    assert len(set(counts)) > 1
+
+
+# One step, by hand
+
+
+def test_the_loop_does_what_is_written_down_step_by_step(
+    make_model: MakeModel,
+    make_batches: MakeBatches,
+    make_run: MakeRun,
+    machine: Machine,
+    weights_of: WeightsOf,
+) -> None:
+    model, by_hand = DoublePrecision(make_model()), DoublePrecision(make_model())
+    run = make_run()
+    train(model, make_batches(), PLAN, run=run, machine=machine)
+    optimizer = make_optimizer(by_hand, lr=PLAN.lr, weight_decay=PLAN.weight_decay)
+    norms = []
+    for step, rate in enumerate((0.005, 0.01, 0.0075, 0.005, 0.0025)):
+        (batch,) = make_batches().at(step)
+        sums = by_hand(batch)
+        sum(sums[name] / batch.targets[name].count for name in sums).backward()
+        norms.append(math.hypot(*(float(p.grad.norm()) for p in by_hand.parameters())))
+        for parameter in by_hand.parameters():
+            parameter.grad *= min(1.0, PLAN.clip / norms[-1])
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        optimizer.step()
+        optimizer.zero_grad()
+    assert furthest(weights_of(model), weights_of(by_hand)) < 1e-6  # the clip has an epsilon
+    assert min(norms) > PLAN.clip
+    log = read_log(run.folder)
+    assert [entry["gradient_norm"] for entry in log] == pytest.approx(norms, rel=1e-7)
+    assert [entry["lr"] for entry in log] == pytest.approx((0.005, 0.01, 0.0075, 0.005, 0.0025))
+
+
+def test_every_step_has_a_line_in_the_log(
+    make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun, machine: Machine
+) -> None:
+    run = make_run()
+    at = train(make_model(), make_batches(), PLAN, run=run, machine=machine)
+    log = strict_log(run)
+    assert at.step == PLAN.steps
+    assert [entry["step"] for entry in log] == [1, 2, 3, 4, 5]
+    assert all(
+        entry.keys() == {"step", "fill_mask", "next_sentence", "lr", "gradient_norm"}
+        for entry in log
+    )
+
+
+def test_dropout_depends_on_the_seed_and_on_nothing_else(
+    make_model: MakeModel,
+    make_batches: MakeBatches,
+    make_run: MakeRun,
+    machine: Machine,
+    weights_of: WeightsOf,
+    same_bits: SameBits,
+) -> None:
+    ends = []
+    for number, seed in enumerate((3, 3, 4)):
+        torch.manual_seed(number)  # whatever came before in this process
+        model = make_model(dropout=0.3)
+        plan = replace(PLAN, seed=seed)
+        train(model, make_batches(), plan, run=make_run(str(number)), machine=machine)
+        ends.append(weights_of(model))
+    assert same_bits(ends[0], ends[1])
+    assert not same_bits(ends[0], ends[2])
+
+
+def test_every_part_of_every_step_draws_its_own_dropout(
+    make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun, machine: Machine
+) -> None:
+    drawn = []
+    for name, seed in (("first", 3), ("second", 3), ("other", 4)):
+        model = Drawing(make_model())
+        plan = replace(PLAN, seed=seed)
+        train(model, make_batches(accumulate=3), plan, run=make_run(name), machine=machine)
+        drawn.append(model.drawn)
+    assert len(set(drawn[0])) == 3 * PLAN.steps
+    assert drawn[0] == drawn[1]
+    assert not set(drawn[0]) & set(drawn[2])
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_the_number_of_workers_changes_no_bit(
+    accumulate: int,
+    make_model: MakeModel,
+    make_batches: MakeBatches,
+    make_run: MakeRun,
+    machine: Machine,
+    weights_of: WeightsOf,
+    same_bits: SameBits,
+) -> None:
+    ends = []
+    for workers in (0, 2):
+        model, run = make_model(dropout=0.3), make_run(f"with-{workers}")
+        plan = replace(PLAN, workers=workers)
+        train(model, make_batches(accumulate=accumulate), plan, run=run, machine=machine)
+        ends.append((weights_of(model), run.log.read_bytes()))
+    assert same_bits(ends[0][0], ends[1][0])
+    assert ends[0][1] == ends[1][1]
+
+
+def test_the_workers_end_with_the_training_even_when_it_fails(
+    make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun, machine: Machine
+) -> None:
+    model = Poisoned(make_model(), dict.fromkeys(range(1, 9), math.nan), where="loss")
+    plan = replace(PLAN, steps=50, workers=2)
+    with pytest.raises(TrainingError) as raised:
+        train(model, make_batches(), plan, run=make_run(), machine=machine)
+    assert raised.value.__traceback__ is not None  # which holds all that the loop held
+    assert multiprocessing.active_children() == []
+
+
+# Numbers that are none
+
+
+@pytest.mark.parametrize("poison", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("where", ["loss", "gradient"])
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_step_that_is_not_finite_changes_neither_weights_nor_momentum(
+    poison: float,
+    where: str,
+    parts: int,
+    make_model: MakeModel,
+    make_batches: MakeBatches,
+    make_run: MakeRun,
+    machine: Machine,
+    same_bits: SameBits,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = make_run()
+    model = Poisoned(make_model(), {3: poison}, where=where, parts=parts)
+    kept: dict[int, tuple[Weights, Weights]] = {}
+
+    def keep() -> Evaluation:
+        newest = whole_checkpoints(run.folder)[-1:]
+        for path in newest:  # the checkpoint of the step before
+            tensors = (
+                read_tensors(path / f"{name}.safetensors") for name in ("model", "optimizer")
+            )
+            kept[int(path.name[5:])] = tuple(tensors)
+        return Evaluation(0.0, {})
+
+    plan = replace(PLAN, checkpoint_every=1, evaluate_every=1)
+    batches = make_batches(accumulate=parts)
+    train(model, batches, plan, run=run, machine=machine, evaluate=keep)
+    for before, after, is_same in ((1, 2, False), (2, 3, True), (3, 4, False)):
+        assert same_bits(kept[before][0], kept[after][0]) is is_same
+        assert same_bits(kept[before][1], kept[after][1]) is is_same
+    steps = [entry for entry in strict_log(run) if "lr" in entry]
+    assert [entry["step"] for entry in steps if "skipped" in entry] == [3]
+    assert steps[2]["skipped"] == [i for part in batches.at(2) for i in part.ids]
+    field = "next_sentence" if where == "loss" else "gradient_norm"
+    assert steps[2][field] in (str(poison), str(abs(poison)))
+    assert capsys.readouterr().err.count("warning: step 3 is skipped") == 1
+
+
+def test_without_poison_the_same_step_moves_the_weights(
+    make_model: MakeModel,
+    make_batches: MakeBatches,
+    make_run: MakeRun,
+    machine: Machine,
+    weights_of: WeightsOf,
+    same_bits: SameBits,
+) -> None:
+    seen: list[Weights] = []
+    model = Poisoned(make_model(), {}, where="loss")
+    plan = replace(PLAN, evaluate_every=1)
+
+    def look() -> Evaluation:
+        seen.append(weights_of(model))
+        return Evaluation(float(len(seen)), {})
+
+    train(model, make_batches(), plan, run=make_run(), machine=machine, evaluate=look)
+    assert not any(same_bits(a, b) for a, b in pairwise(seen))
+
+
+@pytest.mark.parametrize("poison", [math.nan, math.inf])
+def test_a_bad_weight_stops_the_run_and_spreads_no_further(
+    poison: float,
+    make_model: MakeModel,
+    make_batches: MakeBatches,
+    make_run: MakeRun,
+    machine: Machine,
+    weights_of: WeightsOf,
+    same_bits: SameBits,
+) -> None:
+    model = Poisoned(make_model(), {2: poison}, where="weight")
+    seen: list[Weights] = []
+
+    def look() -> Evaluation:
+        seen.append(weights_of(model))
+        return Evaluation(0.0, {})
+
+    plan = replace(PLAN, steps=50, evaluate_every=1)
+    with pytest.raises(TrainingError, match="4 steps in a row up to 5"):
+        train(model, make_batches(), plan, run=make_run(), machine=machine, evaluate=look)
+    end = weights_of(model)
+    assert all(same_bits(end, weights) for weights in seen[1:])
+    num_bad = {name: int((~weight.isfinite()).sum()) for name, weight in end.items()}
+    assert sum(num_bad.values()) == 1
+
+
+def test_a_few_bad_steps_in_a_row_stop_the_run_and_name_the_examples(
+    make_model: MakeModel,
+    make_batches: MakeBatches,
+    make_run: MakeRun,
+    machine: Machine,
+) -> None:
+    bad = dict.fromkeys(range(3, 40), math.nan)
+    run = make_run()
+    plan = replace(PLAN, steps=50)
+    model = Poisoned(make_model(), bad, where="loss")
+    with pytest.raises(TrainingError) as raised:
+        train(model, make_batches(), plan, run=run, machine=machine)
+    last = 2 + MOST_SKIPPED_IN_A_ROW + 1
+    assert raised.value.exit_code == 1
+    ids = make_batches().at(last - 1)[0].ids
+    assert f"up to {last}" in str(raised.value)
+    assert ", ".join(map(str, ids[:5])) in str(raised.value)
+    assert [entry["step"] for entry in strict_log(run) if "skipped" in entry] == [3, 4, 5, 6]
+
+
+def test_a_good_step_forgives_the_bad_ones_before_it(
+    make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun, machine: Machine
+) -> None:
+    bad = dict.fromkeys((1, 2, 3, 5, 6, 7, 9), math.nan)
+    model = Poisoned(make_model(), bad, where="gradient")
+    plan = replace(PLAN, steps=9)
+    at = train(model, make_batches(), plan, run=make_run(), machine=machine)
+    assert (at.step, at.skipped_in_a_row) == (9, 1)
+
+
+def test_bad_steps_are_counted_across_a_stop(
+    make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun, machine: Machine
+) -> None:
+    plan = replace(PLAN, steps=9, checkpoint_every=1)
+    bad = dict.fromkeys(range(1, 10), math.nan)
+    with pytest.raises(CrashError):
+        train(
+            Poisoned(make_model(), bad, where="loss"),
+            CrashingBatches(make_batches(), before=2),
+            plan,
+            run=make_run(),
+            machine=machine,
+        )
+    model = Poisoned(make_model(), bad, where="loss")
+    with pytest.raises(TrainingError, match="up to 4 "):
+        train(model, make_batches(), plan, run=make_run(resume=True), machine=machine)
+
+
+# Evaluation and the best weights
+
+
+def scores(*values: float) -> Callable[[], Evaluation]:
+    left = iter(values)
+
+    def evaluate() -> Evaluation:
+        score = next(left)
+        return Evaluation(score, {"accuracy": score})
+
+    return evaluate
+
+
+def test_the_best_weights_are_kept_and_come_back_at_the_end(
+    make_model: MakeModel,
+    make_batches: MakeBatches,
+    make_run: MakeRun,
+    machine: Machine,
+    weights_of: WeightsOf,
+    same_bits: SameBits,
+) -> None:
+    seen: list[Weights] = []
+    model, given = make_model(), scores(0.2, 0.7, 0.7, 0.5, 0.6)
+
+    def evaluate() -> Evaluation:
+        seen.append(weights_of(model))
+        return given()
+
+    plan = replace(PLAN, evaluate_every=1)
+    at = train(model, make_batches(), plan, run=make_run(), machine=machine, evaluate=evaluate)
+    assert (at.best_step, at.best_score) == (2, 0.7)
+    assert same_bits(weights_of(model), seen[1])
+    assert not same_bits(weights_of(model), seen[4])
+
+
+def test_a_score_that_is_no_number_is_never_the_best(
+    make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun, machine: Machine
+) -> None:
+    run = make_run()
+    at = train(
+        make_model(),
+        make_batches(),
+        replace(PLAN, evaluate_every=1),
+        run=run,
+        machine=machine,
+        evaluate=scores(math.nan, 0.4, math.nan, 0.3, math.nan),
+    )
+    assert (at.best_step, at.best_score) == (2, 0.4)
+    shown = [entry["evaluation"] for entry in strict_log(run) if "evaluation" in entry]
+    assert [metrics["accuracy"] for metrics in shown] == ["nan", 0.4, "nan", 0.3, "nan"]
+
+
+def test_evaluations_come_when_due_and_after_the_last_step(
+    make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun, machine: Machine
+) -> None:
+    run = make_run()
+    plan = replace(PLAN, evaluate_every=2)
+    given = scores(0.1, 0.2, 0.3)
+    train(make_model(), make_batches(), plan, run=run, machine=machine, evaluate=given)
+    log = strict_log(run)
+    assert [entry["step"] for entry in log if "evaluation" in entry] == [2, 4, 5]
+    assert [entry["step"] for entry in log] == [1, 2, 2, 3, 4, 4, 5, 5]
+
+
+def test_without_evaluation_the_last_weights_stay(
+    make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun, machine: Machine
+) -> None:
+    run = make_run()
+    at = train(make_model(), make_batches(), PLAN, run=run, machine=machine)
+    assert at.best_step == 0
+    assert not (run.folder / "best").exists()
+
+
+# Stopping and going on
+
+
+def final_state(run: Run) -> tuple[bytes, ...]:
+    last = whole_checkpoints(run.folder)[-1]
+    files = (last / "model.safetensors", last / "optimizer.safetensors", last / "counters.json")
+    return (*(file.read_bytes() for file in files), run.log.read_bytes())
+
+
+@settings(max_examples=10)
+@given(data=st.data())
+def test_a_run_that_was_stopped_anywhere_ends_in_the_same_bits(
+    data: st.DataObject,
+    make_model: MakeModel,
+    make_batches: MakeBatches,
+    make_run: MakeRun,
+    machine: Machine,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    plan = replace(
+        PLAN,
+        steps=7,
+        checkpoint_every=data.draw(st.integers(1, 4), "checkpoint_every"),
+        evaluate_every=data.draw(st.sampled_from((0, 2, 3)), "evaluate_every"),
+    )
+    accumulate = data.draw(st.sampled_from((1, 3)), "accumulate")
+    dropout = data.draw(st.sampled_from((0.0, 0.3)), "dropout")
+    stops = data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=3), "stops")
+    place = tmp_path_factory.mktemp("runs")
+
+    def go(name: str, crash: int | None) -> Run:
+        model = make_model(dropout=dropout)
+        batches = make_batches(accumulate=accumulate)
+        run = make_run(str(place / name), resume=True)
+
+        def evaluate() -> Evaluation:
+            score = float(model.encoder.pooler.weight.sum().detach())
+            return Evaluation(score, {"sum": score})
+
+        chosen = batches if crash is None else CrashingBatches(batches, before=crash)
+        train(model, chosen, plan, run=run, machine=machine, evaluate=evaluate)
+        return run
+
+    whole = final_state(go("whole", None))
+    for stop in stops:
+        try:
+            go("stopped", stop)
+        except CrashError:
+            continue
+        break  # the checkpoint already lies behind the stop, and the run came to its end
+    assert final_state(go("stopped", None)) == whole
+
+
+def test_a_resume_that_forgets_the_seed_of_dropout_would_be_noticed(
+    make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun, machine: Machine
+) -> None:
+    plan = replace(PLAN, steps=7, checkpoint_every=2)
+
+    def stop_and_go_on(name: str, seed: int) -> tuple[bytes, ...]:
+        batches = CrashingBatches(make_batches(), before=5)
+        with pytest.raises(CrashError):
+            train(make_model(dropout=0.3), batches, plan, run=make_run(name), machine=machine)
+        run = make_run(name, resume=True)
+        other = replace(plan, seed=seed)
+        train(make_model(dropout=0.3), make_batches(), other, run=run, machine=machine)
+        return final_state(run)
+
+    same, forgetful = stop_and_go_on("same", PLAN.seed), stop_and_go_on("other", PLAN.seed + 1)
+    assert same[2] == forgetful[2]  # as many steps
+    assert all(a != b for a, b in zip(same[:2], forgetful[:2], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["SIGTERM", "SIGINT"]
+)
+@pytest.mark.parametrize("during", [0, 3])
+def test_a_signal_ends_the_run_after_the_step_at_hand_and_nothing_is_lost(
+    number: int,
+    code: int,
+    during: int,
+    make_model: MakeModel,
+    make_batches: MakeBatches,
+    make_run: MakeRun,
+    machine: Machine,
+) -> None:
+    plan = replace(PLAN, steps=7, checkpoint_every=100)
+    whole = make_run("whole")
+    train(make_model(dropout=0.3), make_batches(), plan, run=whole, machine=machine)
+    run = make_run("signalled")
+    before = signal.getsignal(number)
+    batches = SignallingBatches(make_batches(), during, number)
+    with pytest.raises(InterruptedRunError, match=f"after step {during + 1};") as raised:
+        train(make_model(dropout=0.3), batches, plan, run=run, machine=machine)
+    assert raised.value.exit_code == code
+    assert signal.getsignal(number) is before
+    assert [path.name for path in whole_checkpoints(run.folder)] == [f"step-{during + 1:08d}"]
+    again = make_run("signalled", resume=True)
+    train(make_model(dropout=0.3), make_batches(), plan, run=again, machine=machine)
+    assert final_state(again) == final_state(whole)
+
+
+def test_a_signal_during_the_last_step_lets_the_run_end_well(
+    make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun, machine: Machine
+) -> None:
+    run = make_run()
+    batches = SignallingBatches(make_batches(), PLAN.steps - 1, signal.SIGTERM)
+    at = train(make_model(), batches, PLAN, run=run, machine=machine)
+    assert at.step == PLAN.steps
+    assert len(whole_checkpoints(run.folder)) == 1
+
+
+def test_a_finished_training_is_not_trained_again(
+    make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun, machine: Machine
+) -> None:
+    plan = replace(PLAN, checkpoint_every=2)
+    run = make_run()
+    train(make_model(), make_batches(), plan, run=run, machine=machine)
+    before = final_state(run)
+    again = make_run(resume=True)
+    never = CrashingBatches(make_batches(), before=PLAN.steps)
+    at = train(make_model(seed=9), never, plan, run=again, machine=machine)
+    assert at.step == PLAN.steps
+    assert final_state(again) == before
+
+
+def test_the_best_weights_survive_a_stop(
+    make_model: MakeModel,
+    make_batches: MakeBatches,
+    make_run: MakeRun,
+    machine: Machine,
+    weights_of: WeightsOf,
+    same_bits: SameBits,
+    tmp_path: Path,
+) -> None:
+    plan = replace(PLAN, checkpoint_every=2, evaluate_every=1)
+    whole, stopped = make_model(), make_model()
+    train(
+        whole,
+        make_batches(),
+        plan,
+        run=make_run("whole"),
+        machine=machine,
+        evaluate=scores(0.1, 0.9, 0.2, 0.3, 0.4),
+    )
+    with pytest.raises(CrashError):
+        train(
+            make_model(),
+            CrashingBatches(make_batches(), before=3),
+            plan,
+            run=make_run("stopped"),
+            machine=machine,
+            evaluate=scores(0.1, 0.9, 0.2),
+        )
+    at = train(
+        stopped,
+        make_batches(),
+        plan,
+        run=make_run("stopped", resume=True),
+        machine=machine,
+        evaluate=scores(0.2, 0.3, 0.4),
+    )
+    assert at.best_step == 2
+    assert same_bits(weights_of(whole), weights_of(stopped))
+    files = [tmp_path / name / "best" / "model.safetensors" for name in ("whole", "stopped")]
+    assert files[0].read_bytes() == files[1].read_bytes()

@@ -1,0 +1,467 @@
+"""A run on disk: what is torn is found, what was good stays, the log never lies."""
+
+import errno
+import json
+import math
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from bertworks.core.artifact import MANIFEST, Origin, saving
+from bertworks.core.errors import ArtifactError, UsageError
+from bertworks.training.optimizer import make_optimizer, optimizer_tensors
+from bertworks.training.run import (
+    KEPT_CHECKPOINTS,
+    Counters,
+    Run,
+    read_log,
+    whole_checkpoints,
+)
+
+MakeRun = Callable[..., Run]
+Weights = dict[str, Tensor]
+SETTINGS = {"lr": 0.25, "shards": "corpus/shards", "workers": 2, "longest": None}
+SYNCS_PER_SAVE = 7  # the log, three files, the manifest, the folder, its parent
+FILES = ("counters.json", MANIFEST, "model.safetensors", "optimizer.safetensors")
+
+
+class Walk:
+    """A small model with its optimizer that takes one step after another."""
+
+    def __init__(self, seed: int = 0) -> None:
+        torch.manual_seed(seed)
+        self.model = nn.Linear(3, 5)
+        self.optimizer = make_optimizer(self.model, lr=0.1, weight_decay=0.1)
+        self.at = Counters()
+
+    def step(self, run: Run, *, saving: bool = True) -> None:
+        random = torch.Generator().manual_seed(self.at.step)
+        for parameter in self.model.parameters():
+            parameter.grad = torch.randn(parameter.shape, generator=random)
+        self.optimizer.step()
+        self.at = Counters(self.at.step + 1, best_step=1, best_score=0.5)
+        run.record({"step": self.at.step, "loss": 1 / self.at.step})
+        if saving:
+            run.save(self.model, self.optimizer, self.at)
+
+    def state(self) -> Weights:
+        memory = optimizer_tensors(self.model, self.optimizer)
+        both = {**dict(self.model.named_parameters()), **memory}
+        return {name: tensor.detach().clone() for name, tensor in both.items()}
+
+
+def is_same(first: Weights, second: Weights) -> bool:
+    return first.keys() == second.keys() and all(first[n].equal(second[n]) for n in first)
+
+
+@pytest.fixture(scope="module")
+def two_steps(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Weights]]:
+    """Make a run with two good checkpoints; return it with the state at each."""
+    folder = tmp_path_factory.mktemp("two-steps") / "run"
+    run, walk, states = Run(folder, origin=Origin(settings=SETTINGS), resume=False), Walk(), []
+    for _ in range(2):
+        walk.step(run)
+        states.append(walk.state())
+    return folder, states
+
+
+@pytest.fixture
+def copied(two_steps: tuple[Path, list[Weights]], tmp_path: Path) -> Path:
+    """Copy that run, to be damaged."""
+    return shutil.copytree(two_steps[0], tmp_path / "run")
+
+
+def reopen(folder: Path, **changed: Any) -> Run:
+    return Run(folder, origin=Origin(settings=SETTINGS | changed), resume=True)
+
+
+def restore(folder: Path) -> tuple[Counters, Weights]:
+    walk = Walk(seed=1)
+    at = reopen(folder).restore(walk.model, walk.optimizer)
+    return at, walk.state()
+
+
+# Saving and restoring
+
+
+def test_a_run_goes_on_from_its_newest_checkpoint(
+    two_steps: tuple[Path, list[Weights]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    at, state = restore(two_steps[0])
+    assert at == Counters(2, best_step=1, best_score=0.5)
+    assert is_same(state, two_steps[1][1])
+    assert not is_same(state, two_steps[1][0])
+    assert capsys.readouterr().err == "resuming after step 2\n"
+
+
+def test_a_run_without_checkpoints_begins_at_the_beginning(make_run: MakeRun) -> None:
+    run, walk = make_run(resume=True), Walk()
+    before = walk.state()
+    assert run.restore(walk.model, walk.optimizer) == Counters()
+    assert is_same(walk.state(), before)
+
+
+@given(
+    step=st.integers(1, 10**9),
+    skipped=st.integers(0, 4),
+    best_step=st.integers(0, 10**9),
+    score=st.floats(allow_nan=False),
+)
+@settings(max_examples=20)
+def test_the_counters_come_back_as_they_were(
+    step: int,
+    skipped: int,
+    best_step: int,
+    score: float,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    run = Run(tmp_path_factory.mktemp("counters"), origin=Origin(), resume=True)
+    walk, counters = Walk(), Counters(step, skipped, best_step, score)
+    run.save(walk.model, walk.optimizer, counters)
+    assert run.restore(walk.model, walk.optimizer) == counters
+
+
+def test_a_checkpoint_before_the_first_update_can_be_resumed_from(make_run: MakeRun) -> None:
+    run, walk = make_run(), Walk()
+    run.save(walk.model, walk.optimizer, Counters(step=1, skipped_in_a_row=1))
+    other = Walk(seed=1)
+    again = make_run(resume=True)
+    assert again.restore(other.model, other.optimizer).skipped_in_a_row == 1
+    assert is_same(other.state(), walk.state())
+
+
+def test_the_best_weights_replace_those_that_were_best(make_run: MakeRun) -> None:
+    run = make_run()
+    for seed in (1, 2):
+        run.save_best(Walk(seed).model)
+    model = Walk(seed=3).model
+    run.load_best(model)
+    assert model.weight.equal(Walk(seed=2).model.weight)
+
+
+def test_damaged_best_weights_are_refused(make_run: MakeRun) -> None:
+    run = make_run()
+    run.save_best(Walk().model)
+    file = run.folder / "best" / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-1] + b"!")
+    with pytest.raises(ArtifactError, match=r"model\.safetensors is damaged"):
+        run.load_best(Walk(seed=1).model)
+
+
+# At the door
+
+
+def test_a_finished_run_is_refused(make_run: MakeRun) -> None:
+    folder = make_run().folder
+    (folder / MANIFEST).write_text("{}")
+    for resume in (True, False):
+        with pytest.raises(UsageError, match="holds a finished run; choose another --out"):
+            make_run(resume=resume)
+
+
+def test_an_unfinished_run_is_refused_unless_it_is_to_be_resumed(copied: Path) -> None:
+    with pytest.raises(UsageError, match="unfinished run; continue it with --resume auto"):
+        Run(copied, origin=Origin(settings=SETTINGS), resume=False)
+    assert len(whole_checkpoints(copied)) == 2
+
+
+def test_a_run_that_died_before_its_first_checkpoint_begins_anew(make_run: MakeRun) -> None:
+    make_run().record({"step": 1, "loss": 0.5})
+    run = make_run(resume=False)
+    run.restore(Walk().model, Walk().optimizer)
+    assert read_log(run.folder) == []
+
+
+def test_a_folder_with_other_things_in_it_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"precious")
+    for resume in (True, False):
+        with pytest.raises(UsageError, match="exists already; choose another --out"):
+            Run(tmp_path, origin=Origin(), resume=resume)
+    assert (tmp_path / "model.safetensors").read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("lr", 0.5), ("shards", "corpus/others"), ("longest", 64)]
+)
+def test_a_changed_setting_is_refused_by_its_name(copied: Path, name: str, value: Any) -> None:
+    walk = Walk()
+    with pytest.raises(UsageError) as raised:
+        reopen(copied, **{name: value}).restore(walk.model, walk.optimizer)
+    expected = f"was begun with {name} = {SETTINGS[name]!r}, now {value!r}"
+    assert expected in str(raised.value)
+    assert raised.value.exit_code == 2
+
+
+def test_a_setting_that_the_run_did_not_know_is_refused_too(copied: Path) -> None:
+    walk = Walk()
+    with pytest.raises(UsageError, match=r"begun with dropout = None, now 0\.1"):
+        reopen(copied, dropout=0.1).restore(walk.model, walk.optimizer)
+
+
+@pytest.mark.parametrize("name", ["workers", "threads", "device", "checkpoint_every", "out"])
+def test_settings_that_change_no_batch_may_change(copied: Path, name: str) -> None:
+    walk = Walk()
+    assert reopen(copied, **{name: 1}).restore(walk.model, walk.optimizer).step == 2
+
+
+def test_a_changed_input_is_refused_by_its_name(make_run: MakeRun, tmp_path: Path) -> None:
+    data = tmp_path / "train.jsonl"
+    data.write_text("one\n")
+    origin = Origin(settings=SETTINGS, inputs={"train": data})
+    walk = Walk()
+    walk.step(Run(tmp_path / "run", origin=origin, resume=False))
+    same = Run(tmp_path / "run", origin=origin, resume=True)
+    assert same.restore(walk.model, walk.optimizer).step == 1
+    data.write_text("two\n")
+    other = Run(tmp_path / "run", origin=origin, resume=True)
+    with pytest.raises(UsageError, match=r"train\.jsonl has changed since"):
+        other.restore(walk.model, walk.optimizer)
+
+
+# The log
+
+
+def test_the_log_is_cut_back_to_the_checkpoint(copied: Path) -> None:
+    run = reopen(copied)
+    whole = run.log.read_bytes()
+    run.record({"step": 3, "loss": 0.1})
+    run.record({"step": 3, "evaluation": {"loss": 0.2}})
+    run.record({"step": 4, "loss": 0.1})
+    restore(copied)
+    assert run.log.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    "tail", [b'{"step": 3, "los', b'{"step": 2', b"\0" * 50, b"\xff\xfe\n", b"\0\0\n", b"7\n"]
+)
+def test_a_torn_end_of_the_log_is_cut_off(copied: Path, tail: bytes) -> None:
+    log = copied / "log.jsonl"
+    whole = log.read_bytes()
+    log.write_bytes(whole + tail)
+    restore(copied)
+    assert log.read_bytes() == whole
+    assert [entry["step"] for entry in read_log(copied)] == [1, 2]
+
+
+def test_the_log_goes_back_as_far_as_the_checkpoint_does(copied: Path) -> None:
+    shutil.rmtree(copied / "checkpoints" / "step-00000002")
+    restore(copied)
+    assert [entry["step"] for entry in read_log(copied)] == [1]
+
+
+@given(
+    value=st.floats() | st.integers() | st.text(),
+    nested=st.dictionaries(st.text(max_size=3), st.floats(), max_size=3),
+)
+@settings(max_examples=40)
+def test_a_log_line_is_json_whatever_the_numbers_are(
+    value: Any, nested: dict[str, float], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    run = Run(tmp_path_factory.mktemp("log"), origin=Origin(), resume=True)
+    run.record({"step": 1, "value": value, "metrics": nested})
+
+    def refuse(word: str) -> None:
+        raise ValueError(word)
+
+    (line,) = run.log.read_bytes().splitlines()
+    entry = json.loads(line, parse_constant=refuse)
+    found = {"value": entry["value"], **entry["metrics"]}
+    for key, number in {"value": value, **nested}.items():
+        is_word = isinstance(number, float) and not math.isfinite(number)
+        assert found[key] == (str(number) if is_word else number)
+
+
+def test_a_run_without_a_log_has_an_empty_one(tmp_path: Path) -> None:
+    assert read_log(tmp_path) == []
+
+
+# Retention
+
+
+def test_two_checkpoints_are_kept(make_run: MakeRun) -> None:
+    run, walk = make_run(), Walk()
+    for number in range(1, 6):
+        walk.step(run)
+        assert len(whole_checkpoints(run.folder)) == min(number, KEPT_CHECKPOINTS)
+    names = sorted(path.name for path in run.checkpoints.iterdir())
+    assert names == ["step-00000004", "step-00000005"]
+
+
+@given(data=st.data())
+@settings(max_examples=25)
+def test_two_good_checkpoints_are_left_however_many_are_torn(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    run, walk = Run(folder, origin=Origin(), resume=False), Walk()
+    for _ in range(data.draw(st.integers(0, 4), "steps at first")):
+        walk.step(run)
+    num_good = len(whole_checkpoints(folder))
+    for step in data.draw(st.sets(st.integers(1, 9), max_size=4), "torn"):
+        torn = run.checkpoints / f"step-{step:08d}"
+        num_good -= torn in whole_checkpoints(folder)
+        shutil.rmtree(torn, ignore_errors=True)
+        torn.mkdir()
+        (torn / "model.safetensors").write_bytes(b"half a tens")
+    again, walk = Run(folder, origin=Origin(), resume=True), Walk()
+    walk.at = again.restore(walk.model, walk.optimizer)
+    for number in range(1, data.draw(st.integers(1, 5), "steps afterwards") + 1):
+        walk.step(again)
+        newest = whole_checkpoints(folder)[-1]
+        assert newest.name == f"step-{walk.at.step:08d}"
+        assert len(whole_checkpoints(folder)) >= min(num_good + number, KEPT_CHECKPOINTS)
+
+
+def test_a_save_that_fails_anywhere_leaves_what_was_there(
+    copied: Path, two_steps: tuple[Path, list[Weights]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really_sync = os.fsync
+    for fatal in range(1, SYNCS_PER_SAVE + 2):
+        num_calls = 0
+
+        def fail_once(handle: int, fatal: int = fatal) -> None:
+            nonlocal num_calls
+            num_calls += 1
+            if num_calls == fatal:
+                raise OSError(errno.EIO, "Input/output error")
+            really_sync(handle)
+
+        run, walk = reopen(copied), Walk()
+        walk.at = run.restore(walk.model, walk.optimizer)
+        assert is_same(walk.state(), two_steps[1][1])
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", fail_once)
+            if fatal > SYNCS_PER_SAVE:
+                walk.step(run)
+                break
+            with pytest.raises(ArtifactError, match="Input/output error"):
+                walk.step(run)
+        assert whole_checkpoints(copied)[:2] == sorted(run.checkpoints.iterdir())[:2]
+        shutil.rmtree(run.checkpoints / "step-00000003", ignore_errors=True)
+    names = [path.name for path in whole_checkpoints(copied)]
+    assert names == ["step-00000002", "step-00000003"]
+
+
+# Torn checkpoints
+
+
+def truncations(data: bytes) -> Iterator[bytes]:
+    size = len(data)
+    offsets = {0, 1, 7, 8, 9, size - 1, size - 8, *range(size // 15, size, size // 15)}
+    yield from (data[:offset] for offset in sorted(offsets) if 0 <= offset < size)
+
+
+def bit_flips(data: bytes) -> Iterator[bytes]:
+    random = torch.Generator().manual_seed(8)
+    bits = torch.randperm(len(data) * 8, generator=random)[:100].tolist()
+    for bit in bits:
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        yield bytes(flipped)
+
+
+def replacements(data: bytes) -> Iterator[bytes]:
+    yield b""
+    yield data + b"\0"
+    yield bytes(len(data))
+    yield b"{}"
+    yield b"[]"
+    yield b"null"
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("damages", [truncations, bit_flips, replacements])
+def test_a_damaged_file_is_found_and_the_checkpoint_before_is_used(
+    name: str,
+    damages: Callable[[bytes], Iterator[bytes]],
+    copied: Path,
+    two_steps: tuple[Path, list[Weights]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    newest = copied / "checkpoints" / "step-00000002"
+    kept = shutil.copytree(newest, copied.parent / "kept")
+    data = (newest / name).read_bytes()
+    for damaged in damages(data):
+        shutil.rmtree(newest, ignore_errors=True)
+        shutil.copytree(kept, newest)
+        (newest / name).write_bytes(damaged)
+        at, state = restore(copied)
+        assert at.step == 1, damaged
+        assert is_same(state, two_steps[1][0])
+        said = capsys.readouterr().err.splitlines()
+        assert len(said) == 2, said
+        assert said[0].startswith(f"warning: checkpoint {newest} is passed over: ")
+        assert said[1] == "resuming after step 1"
+
+
+def test_an_undamaged_copy_passes_the_same_check(copied: Path) -> None:
+    for file in (copied / "checkpoints" / "step-00000002").iterdir():
+        file.write_bytes(bytes(file.read_bytes()))
+    assert restore(copied)[0].step == 2
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file_is_found_and_the_checkpoint_before_is_used(
+    name: str,
+    copied: Path,
+    two_steps: tuple[Path, list[Weights]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (copied / "checkpoints" / "step-00000002" / name).unlink()
+    at, state = restore(copied)
+    assert at.step == 1
+    assert is_same(state, two_steps[1][0])
+    said = capsys.readouterr().err
+    assert said.count("warning: ") == 1
+    assert name in said
+
+
+def test_when_no_checkpoint_is_whole_the_run_begins_at_the_beginning(
+    copied: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, path in enumerate(sorted((copied / "checkpoints").iterdir())):
+        (path / FILES[number]).unlink()
+    at, state = restore(copied)
+    assert at == Counters()
+    assert is_same(state, Walk(seed=1).state())
+    assert read_log(copied) == []
+    assert capsys.readouterr().err.count("warning: checkpoint ") == 2
+
+
+def test_files_of_two_checkpoints_in_one_folder_are_found(copied: Path) -> None:
+    older, newer = sorted((copied / "checkpoints").iterdir())
+    shutil.copy(older / "optimizer.safetensors", newer / "optimizer.safetensors")
+    assert restore(copied)[0].step == 1
+
+
+def test_an_artifact_of_another_kind_is_no_checkpoint(
+    copied: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with saving(copied / "checkpoints" / "step-00000003", kind="report", origin=Origin()):
+        pass
+    assert restore(copied)[0].step == 2
+    assert "holds a report, but a checkpoint is needed here" in capsys.readouterr().err
+
+
+def test_what_a_dead_process_left_behind_is_no_checkpoint_and_is_swept_away(
+    copied: Path, two_steps: tuple[Path, list[Weights]]
+) -> None:
+    checkpoints = copied / "checkpoints"
+    for step in (2, 3, 7):
+        stale = checkpoints / f".step-{step:08d}.tmp-999999999"
+        shutil.copytree(checkpoints / "step-00000002", stale)
+    assert whole_checkpoints(copied) == sorted(checkpoints.glob("step-*"))
+    run, walk = reopen(copied), Walk()
+    walk.at = run.restore(walk.model, walk.optimizer)
+    assert walk.at.step == 2
+    assert is_same(walk.state(), two_steps[1][1])
+    walk.step(run)
+    assert sorted(path.name for path in checkpoints.iterdir()) == ["step-00000002", "step-00000003"]
