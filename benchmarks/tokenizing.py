@@ -46,7 +46,7 @@ def report(text: Path, folder: Path, size: float) -> None:
     words = [sys.executable, __file__, "--bare", text, folder / "tok"]
     peer = size / json.loads(_child([str(word) for word in words])[0])["seconds"]
     print(f"{size:.0f} MB of text")
-    print(f"tokenizers alone, 1 core        {peer:6.2f} MB/s")
+    print(f"tokenizers, 1 core     {peer:6.2f} MB/s")
     for workers in (1, 2):
         out = folder / f"shards-{workers}"
         started = time.perf_counter()
@@ -56,7 +56,7 @@ def report(text: Path, folder: Path, size: float) -> None:
         rate = size / (time.perf_counter() - started)
         share = rate / workers / peer
         print(
-            f"bertworks tokenize, {workers} processes {rate:6.2f} MB/s, {rate / workers:.2f} a core, "
+            f"bertworks, {workers} processes {rate:6.2f} MB/s, {rate / workers:.2f} a core, "
             f"{share:.2f} of the bare rate, peak memory {peak:.0f} MB"
         )
 

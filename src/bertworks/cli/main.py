@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from argparse import SUPPRESS, ArgumentParser, BooleanOptionalAction, RawTextHelpFormatter
+from contextlib import suppress
 from dataclasses import MISSING
 from typing import Any, NoReturn
 
@@ -137,4 +138,5 @@ def _print_result(result: dict[str, Any], *, as_json: bool) -> None:
 
 def _silence_output() -> None:
     """Let what could not be written go, so that the interpreter does not try again at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with suppress(OSError):  # some programs put a stream without a file in its place
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

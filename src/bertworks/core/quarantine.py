@@ -42,13 +42,13 @@ class Quarantine:
         self.num_bad += other.num_bad
         self.rows += other.rows[: MOST_KEPT - len(self.rows)]
 
-    def check(self) -> None:
+    def check(self, *, remedy: str = "mend the file and try again") -> None:
         """Stop when too much is bad to trust the rest."""
         total = self.num_bad + self.num_good
         if self.num_bad > LARGEST_SHARE * total:
             raise DataError(
                 f"{self.num_bad} of {total} rows cannot be used, the first at {self.rows[0]}; "
-                "mend the file and try again"
+                f"{remedy}"
             )
 
     def summary(self) -> str | None:

@@ -42,7 +42,7 @@ def read_examples(
     require_content(file)
     own = Quarantine()  # each file must be mostly good, however long the others are
     examples = list(stream_examples(file, own, columns=columns, labelled=labelled))
-    own.check()
+    own.check(remedy="mend the file, or name its columns with --columns")
     if not examples:
         raise DataError(f"{file} holds no rows; give a file with examples in it")
     quarantine.take(own)

@@ -20,6 +20,11 @@ class Account:
     missing: tuple[str, ...]  # parameters that no tensor was there for
     unexpected: tuple[str, ...]  # tensors that no parameter wanted
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether every parameter found its tensor and every tensor its parameter."""
+        return not self.missing and not self.unexpected
+
     def __str__(self) -> str:
         parts = [f"{len(self.matched)} tensors matched"]
         if self.missing:

@@ -67,7 +67,7 @@ def save_model(
         tasks = {name: task.labels for name, task in model.tasks.items()}
         tensors: dict[str, Tensor] = dict(model.named_parameters())
         write_folder(folder, model.config, tensors, tasks=tasks, extra=extra)
-        tokenizer.save(folder)
+        tokenizer.save(folder, max_length=model.config.max_positions)
 
 
 def _load(model: TaskModel, folder: Folder, own: Sequence[Task]) -> Account:

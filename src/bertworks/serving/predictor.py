@@ -13,6 +13,7 @@ from bertworks.core.batch import Layout
 from bertworks.core.device import DeviceName, Machine, Precision, prepare
 from bertworks.core.errors import DataError, UsageError
 from bertworks.core.lines import is_unicode
+from bertworks.core.progress import say
 from bertworks.data.example_batches import length_sorted_batches
 from bertworks.data.examples import Example, make_example
 from bertworks.data.packing import Features, join_pieces
@@ -43,7 +44,10 @@ def load(
 ) -> "Predictor":
     """Open a model folder, ours or Hugging Face's, ready to answer."""
     machine = prepare(device, precision=precision, threads=threads)
-    return Predictor(open_model(Path(path)), machine)
+    opened = open_model(Path(path))
+    if opened.account and not opened.account.is_complete:
+        say(f"weights of {path}: {opened.account}")
+    return Predictor(opened, machine)
 
 
 class Predictor:

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from bertworks.core.artifact import MANIFEST
-from bertworks.core.errors import BertworksError
+from bertworks.core.artifact import MANIFEST, refuse_existing
+from bertworks.core.errors import BertworksError, UsageError
 from bertworks.core.progress import say
+from bertworks.core.settings import as_json
 from bertworks.corpus.python_docs import read_topics
 from bertworks.data.examples import Example
 from bertworks.data.topic_pairs import make_pairs, split_names
@@ -38,6 +39,7 @@ def run(settings: QuickstartSettings) -> dict[str, Any]:
     """Learn a vocabulary, pre-train, fine-tune with and without pre-training, compare, report."""
     started = time.monotonic()
     out = settings.out
+    _claim(settings)
     pairs = _write_text(out, settings.seed)
     _commands(settings)
     correct = {name: _correct(out / f"{name}-report") for name in SYSTEMS}
@@ -65,12 +67,26 @@ def run(settings: QuickstartSettings) -> dict[str, Any]:
     }
 
 
+def _claim(settings: QuickstartSettings) -> None:
+    """Take a free folder, or go on in one that was begun with the same settings."""
+    mark = settings.out / "quickstart.json"
+    wanted = json.dumps({key: value for key, value in as_json(settings).items() if key != "out"})
+    if not mark.is_file():
+        refuse_existing(settings.out)
+        settings.out.mkdir(parents=True, exist_ok=True)
+        mark.write_text(wanted, encoding="utf-8")
+    begun = mark.read_text(encoding="utf-8")
+    if begun != wanted:
+        raise UsageError(
+            f"{settings.out} was begun with {begun}, now {wanted}; choose another --out"
+        )
+
+
 def _write_text(out: Path, seed: int) -> dict[str, list[Example]]:
     """Write the corpus and the pairs; a topic lies in one part only."""
     say("gathering the documentation that this Python carries")
     topics = {topic.name: topic.paragraphs for topic in read_topics()}
     parts = split_names(list(topics), SHARES)
-    out.mkdir(parents=True, exist_ok=True)
     rows = [{"text": "\n".join(topics[name])} for name in parts["train"]]
     _write_lines(out / "corpus.jsonl", rows)
     pairs = {}

@@ -38,11 +38,10 @@ def wordpiece_engine(vocabulary: dict[str, int], *, cased: bool) -> Engine:
 class Tokenizer:
     """A vocabulary and the rules that cut text into its pieces."""
 
-    def __init__(self, engine: Engine, *, max_length: int | None = None) -> None:
+    def __init__(self, engine: Engine) -> None:
         engine.no_padding()
         engine.no_truncation()
         self.engine = engine
-        self.max_length = max_length
         self.specials = SpecialIds(
             **dict(
                 zip(
@@ -76,8 +75,11 @@ class Tokenizer:
             raise ArtifactError(f"the tokenizer in {folder} cannot be read: {error}") from error
         return cls(engine)
 
-    def save(self, folder: Path) -> None:
-        """Write the files by which this and other libraries open the tokenizer."""
+    def save(self, folder: Path, *, max_length: int | None = None) -> None:
+        """Write the files by which this and other libraries open the tokenizer.
+
+        `max_length` tells others how many pieces the network reads; we read longer texts too.
+        """
         text = self.engine.to_str(pretty=True)  # the library's own saving hides a full disk
         (folder / "tokenizer.json").write_text(text, encoding="utf-8")
         pieces = sorted(self.engine.get_vocab().items(), key=lambda item: item[1])
@@ -90,6 +92,7 @@ class Tokenizer:
             "pad_token": "[PAD]",
             "cls_token": "[CLS]",
             "mask_token": "[MASK]",
+            **({} if max_length is None else {"model_max_length": max_length}),
         }
         text = json.dumps(settings, indent=1)
         (folder / "tokenizer_config.json").write_text(text, encoding="utf-8")
