@@ -14,6 +14,7 @@ from bertworks.cli.commands import COMMANDS
 from bertworks.core.settings import Setting, settings_of
 
 PAGES = Path(__file__).resolve().parent / "commands"
+HEADER = "| setting | default | takes numbers | meaning |"
 MARKED = re.compile(r"(?<=<!-- settings -->\n).*?(?=<!-- end of settings -->)", re.DOTALL)
 
 
@@ -52,11 +53,12 @@ def page(name: str) -> Path:
 def table(name: str) -> str:
     """Return the settings of a command as a Markdown table."""
     rows = [_row(setting) for setting in settings_of(COMMANDS[name].settings)]
-    return "\n".join(["", "| setting | default | meaning |", "|---|---|---|", *rows, "", ""])
+    return "\n".join(["", HEADER, "|---|---|---|---|", *rows, "", ""])
 
 
 def _row(setting: Setting) -> str:
-    cells = (f"`{_spelling(setting)}`", _default(setting), setting.help)
+    limit = setting.limit.words.removeprefix("of ") if setting.limit else ""
+    cells = (f"`{_spelling(setting)}`", _default(setting), limit, setting.help)
     return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
 

@@ -1,9 +1,20 @@
-"""What tests of several areas share: a small tokenizer, a small network, a machine."""
+"""What tests of several areas share: a small tokenizer, a small network, a machine, commands."""
+
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+import bertworks
+from bertworks.cli.main import main
 from bertworks.core.device import Machine
 from bertworks.model.config import EncoderConfig
 from bertworks.tokenizer.learn import learn_wordpiece
@@ -18,6 +29,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("suite")
+
+SOURCES = str(Path(bertworks.__file__).parents[1])
 
 SENTENCES = (
     "The cat sat on the mat and looked at the dog.",
@@ -65,3 +78,73 @@ def config(tokenizer: Tokenizer) -> EncoderConfig:
 def machine() -> Machine:
     """Compute on the CPU in single precision."""
     return Machine(torch.device("cpu"), "fp32")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended: its exit code, and what it wrote to either stream."""
+
+    code: int | str | None
+    out: str
+    err: str
+
+    def refusal(self, code: int) -> str:
+        """Return the one sentence with which a command refused, after checking that it is one."""
+        assert self.code == code, self
+        assert self.out == ""
+        assert "Traceback" not in self.err
+        *before, sentence = self.err.splitlines()
+        assert sentence.startswith("bertworks: "), self.err
+        assert not [line for line in before if line.startswith("bertworks: ")]
+        return sentence.removeprefix("bertworks: ")
+
+
+@pytest.fixture(scope="session")
+def command() -> Callable[..., Ended]:
+    """Run a command in this process."""
+
+    def run(*words: Any, stdin: bytes | io.BytesIO = b"") -> Ended:
+        out, err, before = io.StringIO(), io.StringIO(), sys.stdin
+        sys.stdin = io.TextIOWrapper(io.BytesIO(stdin) if isinstance(stdin, bytes) else stdin)
+        try:
+            with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
+                main([str(word) for word in words])
+        finally:
+            sys.stdin = before
+        return Ended(ended.value.code, out.getvalue(), err.getvalue())
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def process() -> Callable[..., Ended]:
+    """Run a command in a process of its own, perhaps one that may not write large files."""
+
+    def run(*words: Any, stdin: bytes = b"", largest_file: int | None = None) -> Ended:
+        limited = (
+            f"from resource import *; setrlimit(RLIMIT_FSIZE, ({largest_file}, {largest_file}));"
+            "from bertworks.cli.main import main; main()"
+        )
+        begin = ["-m", "bertworks"] if largest_file is None else ["-c", limited]
+        done = subprocess.run(
+            [sys.executable, *begin, *map(str, words)],
+            input=stdin,
+            capture_output=True,
+            check=False,
+            # A process that may write nothing whole must not leave half a compiled module.
+            env={"PYTHONPATH": SOURCES, "PYTHONDONTWRITEBYTECODE": "1"},
+        )
+        return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def contents() -> Callable[[Path], dict[str, bytes]]:
+    """Read all files of a folder, to see whether it stays as it is."""
+
+    def read(folder: Path) -> dict[str, bytes]:
+        files = (path for path in folder.rglob("*") if path.is_file())
+        return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+    return read

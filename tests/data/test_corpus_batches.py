@@ -183,6 +183,17 @@ def test_masks_are_chosen_freshly_each_epoch(make: Make) -> None:
     assert changed > 0.8 * len(batches.passages)
 
 
+def test_masks_are_chosen_freshly_each_step(
+    make_shards: Callable[..., Shards], specials: SpecialIds
+) -> None:
+    alike = make_shards([[[7] * 20]] * 31)  # so that only the draw can move the masks
+    plan = BatchPlan(tokens=5 * 23, longest=23, pairs=False, seed=11)
+    batches = CorpusBatches(alike, Masking(specials, 97), plan)
+    places = [tuple(batches.at(step)[0].targets["fill_mask"].at.tolist()) for step in range(6)]  # type: ignore[union-attr]
+    assert {len(found) for found in places} == {5 * 3}
+    assert len(set(places)) == 6
+
+
 def test_held_out_documents_are_never_trained_on(make: Make, shards: Shards) -> None:
     def documents(batches: CorpusBatches) -> set[int]:
         found: set[int] = set()

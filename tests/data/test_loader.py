@@ -1,8 +1,11 @@
 """Batches arrive in order and are the same, however many processes make them."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from multiprocessing import active_children
+from pathlib import Path
 
 import pytest
 import torch
@@ -25,6 +28,33 @@ def batches(
     shards = make_shards(make_documents(31, seed=3), tokens_per_part=501)
     plan = BatchPlan(tokens=203, longest=31, accumulate=2, seed=5)
     return CorpusBatches(shards, Masking(specials, 97), plan)
+
+
+ENVIRONMENT = {"PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+USE_WORKERS = """
+import sys, torch
+from contextlib import closing
+from multiprocessing import active_children
+from bertworks.core.batch import Batch, Layout
+from bertworks.core.errors import TrainingError
+from bertworks.data.loader import load
+
+
+class Batches:
+    def at(self, step):
+        text = torch.full((3,), step)
+        return [Batch(text, text, text, Layout.of((3,)), {{}}, (step,))]
+
+
+with closing(load(Batches(), first=0, last=200, workers=2)) as loaded:
+    next(loaded)
+    {event}
+    try:
+        list(loaded)
+    except TrainingError:
+        raise SystemExit(3)
+raise SystemExit(4)
+"""
 
 
 def everything(batch: Batch) -> tuple[object, ...]:
@@ -79,8 +109,9 @@ class Failing:
 def test_a_failure_in_a_worker_comes_at_its_step(workers: int) -> None:
     with closing(load(Failing(), first=0, last=5, workers=workers)) as loaded:
         assert [next(loaded)[0].ids, next(loaded)[0].ids] == [(0,), (1,)]
-        with pytest.raises(ValueError, match="step 2 is broken"):
+        with pytest.raises(ValueError, match=r"^step 2 is broken$"):
             next(loaded)
+    assert active_children() == []
 
 
 def test_closing_ends_the_workers(batches: CorpusBatches) -> None:
@@ -88,3 +119,21 @@ def test_closing_ends_the_workers(batches: CorpusBatches) -> None:
         next(loaded)
         assert len(active_children()) == 2
     assert active_children() == []
+
+
+@pytest.mark.parametrize(
+    ("event", "codes"),
+    [
+        ("active_children()[0].kill()", {1, 3}),  # 1 where the library's own handler is quicker
+        ("pass", {4}),
+    ],
+)
+def test_a_process_whose_worker_is_killed_fails_and_ends(event: str, codes: set[int]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", USE_WORKERS.format(event=event)],
+        env=ENVIRONMENT,
+        capture_output=True,
+        timeout=200,  # it would hang for ever
+        check=False,
+    )
+    assert done.returncode in codes

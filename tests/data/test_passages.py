@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertworks.core.pieces import IGNORE
@@ -46,6 +46,7 @@ def best_guess_by(sizes: np.ndarray, labels: np.ndarray) -> float:
     return max(hits.max(), len(labels) - hits.min()) / len(labels)
 
 
+@settings(max_examples=40)  # each writes files
 @given(DOCUMENTS, st.integers(1, 15), st.data())
 def test_passages_cover_every_piece_once_within_documents_and_room(
     make_shards: MakeShards, documents: list[list[list[int]]], room: int, data: st.DataObject
@@ -63,6 +64,7 @@ def test_passages_cover_every_piece_once_within_documents_and_room(
     assert (covered == 1).all()
 
 
+@settings(max_examples=40)  # each writes files
 @given(DOCUMENTS, st.integers(2, 15), st.integers(0, 99))
 def test_pairs_stay_in_the_room_and_negatives_come_from_another_document(
     make_shards: MakeShards, documents: list[list[list[int]]], room: int, seed: int

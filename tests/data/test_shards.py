@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bertworks.core.artifact import Origin, saving
@@ -31,6 +31,7 @@ def documents_of(shards: Shards) -> list[list[list[int]]]:
     ]
 
 
+@settings(max_examples=40)  # each writes files
 @given(DOCUMENTS, st.integers(min_value=1, max_value=40), st.data())
 def test_what_was_written_is_read_from_any_number_of_parts(
     make_shards: MakeShards, documents: list[list[list[int]]], size: int, data: st.DataObject

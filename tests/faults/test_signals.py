@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -124,7 +125,7 @@ def test_a_command_of_its_own_ends_with_its_workers(
         )
         log = out / "log.jsonl"
         while process.poll() is None and not (log.exists() and log.stat().st_size):
-            os.sched_yield()
+            time.sleep(0.001)
         os.killpg(process.pid, signal.SIGTERM)
         process.wait()
         said.seek(0)

@@ -187,3 +187,11 @@ def test_a_vocabulary_without_special_pieces_is_refused(folder: Path, tmp_path: 
     (tmp_path / "tokenizer.json").write_text(text)
     with pytest.raises(ArtifactError, match=r"has no \[MASK\]"):
         Tokenizer.open(tmp_path)
+
+
+def test_others_are_told_how_much_the_network_reads(learned: Tokenizer, tmp_path: Path) -> None:
+    learned.save(tmp_path, max_length=67)
+    assert AutoTokenizer.from_pretrained(tmp_path).model_max_length == 67
+    long = "the run " * 99
+    assert Tokenizer.open(tmp_path).ids_of([long]) == learned.ids_of([long])
+    assert len(learned.ids_of([long])[0]) > 67

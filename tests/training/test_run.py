@@ -22,6 +22,7 @@ from bertworks.training.run import (
     KEPT_CHECKPOINTS,
     Counters,
     Run,
+    is_finished,
     read_log,
     whole_checkpoints,
 )
@@ -465,3 +466,15 @@ def test_what_a_dead_process_left_behind_is_no_checkpoint_and_is_swept_away(
     assert is_same(walk.state(), two_steps[1][1])
     walk.step(run)
     assert sorted(path.name for path in checkpoints.iterdir()) == ["step-00000002", "step-00000003"]
+
+
+def test_a_finished_run_is_known_by_its_settings(tmp_path: Path) -> None:
+    origin = Origin(settings={"steps": 5, "out": "here", "workers": 0})
+    assert not is_finished(tmp_path / "run", origin)
+    with saving(tmp_path / "run", kind="model", origin=origin) as folder:
+        (folder / "config.json").write_text("{}")
+    assert is_finished(tmp_path / "run", origin)
+    elsewhere = Origin(settings={"steps": 5, "out": "there", "workers": 2})
+    assert is_finished(tmp_path / "run", elsewhere)
+    longer = Origin(settings={"steps": 7, "out": "here", "workers": 0})
+    assert not is_finished(tmp_path / "run", longer)

@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from difflib import get_close_matches
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from types import NoneType
@@ -138,6 +139,7 @@ def _limits(kind: type) -> dict[str, Limit | None]:
     return found
 
 
+@cache
 def _help_texts(kind: type) -> dict[str, str]:
     """Return the string that stands below each field in the source."""
     body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0].body  # type: ignore[attr-defined]

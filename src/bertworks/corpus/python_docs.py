@@ -22,27 +22,33 @@ class Topic:
 
 
 def read_topics(packages: Sequence[str] = PACKAGES) -> Iterator[Topic]:
-    """Yield every topic that has prose, in a fixed order: Python's own, then the packages'."""
+    """Yield every topic that has prose, in a fixed order: Python's own, then the packages'.
+
+    A paragraph that stands in several places belongs to the first: it is about none of the others.
+    """
+    seen: set[str] = set()
+    for name, texts in _sources(packages):
+        prose = dict.fromkeys(paragraph for text in texts for paragraph in _prose(text))
+        paragraphs = tuple(paragraph for paragraph in prose if paragraph not in seen)
+        seen.update(paragraphs)
+        if paragraphs:
+            yield Topic(name, paragraphs)
+
+
+def _sources(packages: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     reference: dict[str, str] = import_module("pydoc_data.topics").topics
     for name, text in sorted(reference.items()):
-        yield from _topic(f"reference/{name}", [text])
+        yield f"reference/{name}", [text]
     yield from _modules("library", Path(sysconfig.get_path("stdlib")))
     for package in packages:
-        folder = Path(sysconfig.get_path("purelib")) / package
-        yield from _modules(package, folder)
+        yield from _modules(package, Path(sysconfig.get_path("purelib")) / package)
 
 
-def _modules(name: str, folder: Path) -> Iterator[Topic]:
+def _modules(name: str, folder: Path) -> Iterator[tuple[str, list[str]]]:
     for path in sorted(folder.rglob("*.py")):
         place = path.relative_to(folder)
         if not SKIPPED_FOLDERS & set(place.parts):
-            yield from _topic(f"{name}/{place.with_suffix('')}", _docstrings(path))
-
-
-def _topic(name: str, texts: list[str]) -> Iterator[Topic]:
-    paragraphs = tuple(p for text in texts for p in _prose(text))
-    if paragraphs:
-        yield Topic(name, paragraphs)
+            yield f"{name}/{place.with_suffix('')}", _docstrings(path)
 
 
 def _docstrings(path: Path) -> list[str]:

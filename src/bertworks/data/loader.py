@@ -1,13 +1,15 @@
 """Making batches ahead of the step that needs them, in as many processes as wanted."""
 
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from multiprocessing import active_children
 from typing import Protocol
 
 import torch
 from torch.utils.data import DataLoader, Dataset
 
 from bertworks.core.batch import Batch
+from bertworks.core.errors import TrainingError
 
 
 class Batches(Protocol):
@@ -20,11 +22,12 @@ class Batches(Protocol):
 def load(
     batches: Batches, *, first: int, last: int, workers: int
 ) -> Generator[list[Batch], None, None]:
-    """Yield the batches of the steps from first to last, in order, whatever the workers."""
+    """Yield the batches of the steps from first to last, in order; closing ends the workers."""
     if workers == 0:
         yield from map(batches.at, range(first, last))
         return
-    yield from DataLoader(
+    others = active_children()
+    loader = DataLoader(
         _ByStep(batches),
         sampler=range(first, last),
         batch_size=None,
@@ -34,18 +37,42 @@ def load(
         worker_init_fn=_leave_signals_to_the_loop,
         generator=torch.Generator(),
     )
+    made = iter(loader)
+    started = [process for process in active_children() if process not in others]
+    try:
+        while (parts := _next(made)) is not None:
+            if isinstance(parts, Exception):
+                raise parts
+            yield parts
+    finally:
+        del made  # asks the workers to end
+        for process in started:  # one that is stuck would keep this process from ending
+            process.kill()
 
 
-class _ByStep(Dataset[list[Batch]]):
+class _ByStep(Dataset[list[Batch] | Exception]):
     def __init__(self, batches: Batches) -> None:
         self.batches = batches
 
-    def __getitem__(self, step: int) -> list[Batch]:
-        return self.batches.at(step)
+    def __getitem__(self, step: int) -> list[Batch] | Exception:
+        """Return an error as a value: the library would wrap its sentence in a traceback."""
+        try:
+            return self.batches.at(step)
+        except Exception as error:
+            return error
 
 
-def _as_they_are(batches: list[Batch]) -> list[Batch]:
-    return batches
+def _next(made: Iterator[list[Batch] | Exception]) -> list[Batch] | Exception | None:
+    """Return what comes next, a worker's death as an error that holds on to nothing."""
+    try:
+        return next(made, None)
+    except (RuntimeError, EOFError, OSError) as error:
+        reason = str(error) or "a worker is gone"
+        return TrainingError(f"making batches failed: {reason}; free memory or use fewer --workers")
+
+
+def _as_they_are(parts: list[Batch] | Exception) -> list[Batch] | Exception:
+    return parts
 
 
 def _leave_signals_to_the_loop(worker: int) -> None:

@@ -19,7 +19,7 @@ from bertworks.tasks.catalog import find_labels, guess_task, make_task
 from bertworks.tasks.metrics import scikit_learn
 from bertworks.tasks.task import Task
 from bertworks.training.loop import TrainingPlan, train
-from bertworks.training.run import Run
+from bertworks.training.run import Run, is_finished
 
 
 def run(settings: FinetuneSettings) -> dict[str, Any]:
@@ -50,6 +50,9 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
         seed=settings.seed,
         inputs={"model": settings.model, "train": settings.train, "dev": settings.dev},
     )
+    if settings.resume == "auto" and is_finished(settings.out, origin):
+        say(f"{settings.out} is finished already")
+        return {"model": str(settings.out)}
     running = Run(settings.out, origin=origin, resume=settings.resume == "auto")
     quarantine.write(settings.out)
     if summary := quarantine.summary():

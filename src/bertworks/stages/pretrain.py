@@ -22,7 +22,7 @@ from bertworks.tasks.catalog import make_task
 from bertworks.tasks.task import TaskModel
 from bertworks.tokenizer.tokenizer import Tokenizer
 from bertworks.training.loop import TrainingPlan, train
-from bertworks.training.run import Run
+from bertworks.training.run import Run, is_finished
 
 EVALUATION_TOKENS = 65_536  # at most so much held-out text is scored each time
 
@@ -44,6 +44,9 @@ def run(settings: PretrainSettings) -> dict[str, Any]:
         seed=settings.seed,
         inputs={"shards": settings.shards},
     )
+    if settings.resume == "auto" and is_finished(settings.out, origin):
+        say(f"{settings.out} is finished already")
+        return {"model": str(settings.out)}
     training = Run(settings.out, origin=origin, resume=settings.resume == "auto")
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     say(f"pre-training {num_parameters:,} parameters on {machine.device}")

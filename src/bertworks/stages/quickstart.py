@@ -32,6 +32,7 @@ from bertworks.training.run import read_log
 SHARES = {"train": 0.7, "dev": 0.1, "test": 0.2}
 NUM_PAIRS = {"train": 6000, "dev": 600, "test": 2000}
 MASKED = "If the file does not exist, an exception is [MASK]."
+STANDARD_ERROR = 2  # the file, not whatever stands in sys.stderr
 SYSTEMS = {"pretrained": "pre-trained BERT", "untrained": "same network, no pre-training"}
 
 
@@ -137,7 +138,9 @@ def _run(made: Path, *words: str | Path) -> None:
     if (made / MANIFEST).exists():
         say(f"{made} is there already")
         return
-    done = subprocess.run([sys.executable, "-m", "bertworks", *map(str, words)], check=False)
+    # Standard output is kept for the result of the whole.
+    command = [sys.executable, "-m", "bertworks", *map(str, words)]
+    done = subprocess.run(command, stdout=STANDARD_ERROR, check=False)
     if done.returncode:
         raise BertworksError(f"bertworks {words[0]} failed; see the message above")
 

@@ -24,7 +24,7 @@ def wordpiece_engine(vocabulary: dict[str, int], *, cased: bool) -> Engine:
     )
     engine.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     engine.decoder = decoders.WordPiece(prefix=CONTINUATION)
-    # A mask written in a text stands for itself and takes the space before it.
+    # A special piece written in a text, such as [MASK], stands for itself.
     engine.add_special_tokens(list(SPECIAL_PIECES))
     # Not used here, where batches are built; other readers of `tokenizer.json` rely on it.
     engine.post_processor = processors.TemplateProcessing(

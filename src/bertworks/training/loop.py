@@ -143,7 +143,8 @@ def _skip_message(step: int, parts: list[Batch]) -> str:
     ids = ", ".join(str(example) for part in parts for example in part.ids[:5])
     return (
         f"{MOST_SKIPPED_IN_A_ROW + 1} steps in a row up to {step} had a loss or gradient that is "
-        f"not finite (examples {ids}, …; all in log.jsonl); lower --lr or look at these examples"
+        f"not finite (examples {ids}, …; all in log.jsonl); look at these examples, or begin again "
+        "elsewhere with a lower --lr"
     )
 
 

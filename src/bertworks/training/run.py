@@ -35,6 +35,7 @@ from bertworks.model.weights import load_weights, read_tensors, write_tensors
 from bertworks.training.optimizer import optimizer_tensors, restore_optimizer
 
 KEPT_CHECKPOINTS = 2
+FREE_SETTINGS = {"resume", "out", "device", "checkpoint_every", "workers", "threads"}
 
 
 @dataclass(frozen=True)
@@ -124,9 +125,8 @@ class Run:
             file.write(json.dumps(clean) + "\n")
 
     def _check_settings(self, manifest: dict[str, Any]) -> None:
-        free = {"resume", "out", "device", "checkpoint_every", "workers", "threads"}
         before, now = manifest["settings"], self.origin.settings
-        changed = [key for key in now if key not in free and before.get(key) != now[key]]
+        changed = _changed(before, now)
         if changed:
             key = changed[0]
             raise UsageError(
@@ -167,6 +167,13 @@ class Run:
             os.fsync(file.fileno())
 
 
+def is_finished(folder: Path, origin: Origin) -> bool:
+    """Tell whether a folder holds the finished run of these very settings."""
+    if not (folder / MANIFEST).exists():
+        return False
+    return not _changed(open_artifact(folder, "model")["settings"], origin.settings)
+
+
 def whole_checkpoints(folder: Path) -> list[Path]:
     """Return the checkpoints of a run that could be resumed from, oldest first."""
     return [p for p in sorted((folder / "checkpoints").glob("step-*")) if is_whole(p, "checkpoint")]
@@ -199,6 +206,11 @@ def _step_of(line: bytes) -> float:
         return float(entry["step"]) if line.endswith(b"\n") else math.inf
     except (ValueError, KeyError, TypeError):
         return math.inf
+
+
+def _changed(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Return the settings that differ, those apart that cannot change a result."""
+    return [key for key in now if key not in FREE_SETTINGS and before.get(key) != now[key]]
 
 
 def _write_counters(folder: Path, counters: Counters) -> None:

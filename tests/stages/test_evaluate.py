@@ -1,0 +1,197 @@
+"""evaluate: a model's answers to labelled rows, scored, with a page that shows them."""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from bertworks.core.artifact import MANIFEST, read_manifest
+
+Run = Callable[..., Any]
+Write = Callable[[Path, list[Any]], Path]
+Contents = Callable[[Path], dict[str, bytes]]
+
+
+@pytest.fixture
+def words(classifier: Path, labelled: dict[str, Path]) -> Callable[..., list[Any]]:
+    """Say the words of an evaluation."""
+
+    def make(out: Path, *, model: Path = classifier, data: Path | None = None) -> list[Any]:
+        return ["evaluate", "--model", model, "--data", data or labelled["dev"], "--out", out]
+
+    return make
+
+
+def answers_of(report: Path) -> list[dict[str, Any]]:
+    """Return the rows of a report."""
+    return [json.loads(line) for line in (report / "answers.jsonl").read_text().splitlines()]
+
+
+def test_the_scores_are_those_of_the_answers(words: Run, tmp_path: Path, command: Run) -> None:
+    ended = command(*words(tmp_path / "report"), "--json")
+    result = json.loads(ended.out)
+    rows = answers_of(tmp_path / "report")
+    share = sum(row["label"] == row["gold"] for row in rows) / len(rows)
+    assert result["accuracy"] == pytest.approx(share)
+    assert result["accuracy_low"] <= share <= result["accuracy_high"]
+    assert (result["examples"], result["task"], result["bad_rows"]) == (17, "classify", 0)
+    assert [row["line"] for row in rows] == list(range(1, 18))
+    scores = json.loads((tmp_path / "report" / "scores.json").read_text())
+    assert scores == {key: result[key] for key in scores}
+
+
+def test_a_report_says_how_it_was_made_and_can_be_made_again(
+    words: Run,
+    classifier: Path,
+    labelled: dict[str, Path],
+    tmp_path: Path,
+    command: Run,
+    run_again: Callable[..., Path],
+) -> None:
+    assert command(*words(tmp_path / "one")).code == 0
+    manifest = read_manifest(tmp_path / "one")
+    assert manifest["kind"] == "report"
+    assert manifest["inputs"]["model"]["path"] == str(classifier)
+    assert manifest["inputs"]["data"]["path"] == str(labelled["dev"])
+    assert manifest["settings"]["device"] == "auto"
+    again = run_again(tmp_path / "one", tmp_path / "two")
+    for name in ("answers.jsonl", "scores.json"):
+        assert (again / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
+
+
+def test_the_page_shows_mistakes_and_runs_nothing_of_the_data(
+    words: Run, write_rows: Write, tmp_path: Path, command: Run
+) -> None:
+    attack = "<script>alert(1)</script> river"
+    rows = [{"text": attack, "label": label} for label in ("water", "road")]
+    data = write_rows(tmp_path / "rows.jsonl", rows)
+    assert command(*words(tmp_path / "report", data=data)).code == 0
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; river" in page
+    assert not re.findall(r"<script|src=|href=|url\(|@import|https?:", page)
+    assert "Accuracy with its 95 % interval: 0.5000 [" in page
+    assert "bertworks evaluate --model" in page
+
+
+def test_pairs_are_scored_by_a_model_for_pairs(
+    words: Run, matcher: Path, labelled: dict[str, Path], tmp_path: Path, command: Run
+) -> None:
+    ended = command(
+        *words(tmp_path / "report", model=matcher, data=labelled["dev_pairs"]), "--json"
+    )
+    assert json.loads(ended.out)["task"] == "match"
+    assert {row["gold"] for row in answers_of(tmp_path / "report")} == {"other", "same"}
+
+
+def test_columns_may_have_other_names(
+    words: Run, labelled: dict[str, Path], tmp_path: Path, command: Run
+) -> None:
+    rows = [json.loads(line) for line in labelled["dev"].read_text().splitlines()]
+    lines = ["sentence\tgold", *(f"{row['text']}\t{row['label']}" for row in rows)]
+    (tmp_path / "rows.tsv").write_text("\n".join(lines) + "\n")
+    assert command(*words(tmp_path / "plain")).code == 0
+    renamed = words(tmp_path / "renamed", data=tmp_path / "rows.tsv")
+    assert command(*renamed, "--columns", "text=sentence", "label=gold").code == 0
+    plain, other = answers_of(tmp_path / "plain"), answers_of(tmp_path / "renamed")
+    assert [row["probability"] for row in plain] == [row["probability"] for row in other]
+
+
+def test_threads_are_those_asked_for(words: Run, tmp_path: Path, command: Run) -> None:
+    before = torch.get_num_threads()
+    try:
+        assert command(*words(tmp_path / "report"), "--threads", before + 1).code == 0
+        assert torch.get_num_threads() == before + 1
+    finally:
+        torch.set_num_threads(before)
+
+
+# Bad input
+
+
+def test_a_model_without_labels_is_one_sentence(
+    words: Run, pretrained: Path, tmp_path: Path, command: Run
+) -> None:
+    said = command(*words(tmp_path / "report", model=pretrained)).refusal(2)
+    assert said.startswith(f"{pretrained} answers fill_mask, which gives no labels to score")
+    assert "fine-tune it on labelled examples first" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_rows_are_set_aside_and_counted(
+    words: Run, labelled: dict[str, Path], write_rows: Write, tmp_path: Path, command: Run
+) -> None:
+    lines: list[Any] = labelled["dev"].read_text().splitlines()
+    data = write_rows(tmp_path / "rows.jsonl", [lines[0], {"text": "no label"}, *lines[1:]])
+    ended = command(*words(tmp_path / "report", data=data), "--json")
+    result = json.loads(ended.out)
+    assert (result["bad_rows"], result["examples"]) == (1, 17)
+    assert f"{data} line 2: no 'label' (found text)" in ended.err
+    assert [row["line"] for row in answers_of(tmp_path / "report")] == [1, *range(3, 19)]
+    assert (tmp_path / "report" / "quarantine.jsonl").is_file()
+
+
+BAD_ROWS: dict[str, tuple[list[Any], str]] = {
+    "empty": ([], "{} is empty"),
+    "blank": (["", ""], "{} holds no rows"),
+    "bad": (["torn", "torn"], "2 of 2 rows cannot be used, the first at {} line 1: not a JSON"),
+    "unknown": ([{"text": "a", "label": "air"}], "{} line 1: the label 'air' is not among those"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_ROWS)
+def test_rows_that_cannot_be_scored_are_one_sentence(
+    name: str, words: Run, write_rows: Write, tmp_path: Path, command: Run
+) -> None:
+    lines, said = BAD_ROWS[name]
+    data = write_rows(tmp_path / "rows.jsonl", lines)
+    assert said.format(data) in command(*words(tmp_path / "report", data=data)).refusal(1)
+    assert list(tmp_path.iterdir()) == [data]
+
+
+def test_single_texts_are_no_data_for_a_model_of_pairs(
+    words: Run, matcher: Path, labelled: dict[str, Path], tmp_path: Path, command: Run
+) -> None:
+    said = command(*words(tmp_path / "report", model=matcher)).refusal(1)
+    assert said.startswith(f"{labelled['dev']} line 1: the task match needs a second text")
+
+
+@pytest.mark.parametrize("kind", ["vocabulary", "shards"])
+def test_a_folder_of_another_kind_is_one_sentence(
+    kind: str, words: Run, tmp_path: Path, command: Run, request: pytest.FixtureRequest
+) -> None:
+    given = request.getfixturevalue(kind)
+    said = command(*words(tmp_path / "report", model=given)).refusal(1)
+    assert said.startswith(f"{given} holds a ")
+    assert "a model is needed here; check the path" in said
+
+
+def test_a_torn_model_and_its_report_are_told_apart(
+    words: Run, classifier: Path, tmp_path: Path, command: Run
+) -> None:
+    torn = shutil.copytree(classifier, tmp_path / "model")
+    os.truncate(torn / "model.safetensors", 1000)
+    said = command(*words(tmp_path / "report", model=torn)).refusal(1)
+    assert "model.safetensors has 1000 bytes, its manifest says" in said
+    assert not (tmp_path / "report").exists()
+
+
+def test_what_is_there_already_is_left_alone(
+    words: Run, tmp_path: Path, contents: Contents, command: Run
+) -> None:
+    assert command(*words(tmp_path / "report")).code == 0
+    before = contents(tmp_path)
+    assert "report exists already" in command(*words(tmp_path / "report")).refusal(2)
+    assert contents(tmp_path) == before
+
+
+def test_a_full_disk_leaves_nothing_half_written(words: Run, tmp_path: Path, process: Run) -> None:
+    said = process(*words(tmp_path / "report"), largest_file=1000).refusal(1)
+    assert f"cannot write {tmp_path / 'report'}: File too large" in said
+    assert not (tmp_path / "report" / MANIFEST).exists()
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,274 @@
+"""predict: one JSON line for each input, in order, or a name for the row that has none."""
+
+import io
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bertworks.serving.predictor import Predictor, load
+from bertworks.stages import predict
+
+Run = Callable[..., Any]
+Write = Callable[[Path, list[Any]], Path]
+Contents = Callable[[Path], dict[str, bytes]]
+TEXTS = ["River boat.", "Engine wheel motor!", "Fish", "Road " * 300, "未知 words", "Drive."]
+
+
+def answers_in(text: str) -> list[dict[str, Any]]:
+    """Read answers."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@cache
+def opened(path: Path) -> Predictor:
+    """Open a model, once."""
+    return load(path)
+
+
+@pytest.fixture
+def inputs(write_rows: Write, tmp_path: Path) -> Path:
+    """Write inputs, long and short ones mixed."""
+    return write_rows(tmp_path / "inputs.jsonl", [{"text": text} for text in TEXTS])
+
+
+def test_every_input_is_answered_in_order(
+    classifier: Path, inputs: Path, tmp_path: Path, command: Run
+) -> None:
+    out = tmp_path / "answers.jsonl"
+    ended = command("predict", "--model", classifier, "--data", inputs, "--out", out, "--json")
+    assert json.loads(ended.out) == {"out": str(out), "answered": 6, "bad_rows": 0}
+    found = answers_in(out.read_text())
+    assert [answer.pop("line") for answer in found] == [1, 2, 3, 4, 5, 6]
+    for answer, text in zip(found, TEXTS, strict=True):
+        (alone,) = opened(classifier).predict([text])
+        assert answer["label"] == alone["label"]
+        assert answer["probabilities"] == pytest.approx(alone["probabilities"], abs=1e-5)
+    assert len({answer["probability"] for answer in found}) == 6
+    assert "answering: 6 texts" in ended.err
+
+
+@given(st.lists(st.sampled_from([*TEXTS, None]), min_size=1, max_size=9), st.integers(1, 4))
+@settings(max_examples=25)
+def test_nothing_is_lost_or_swapped_whatever_the_chunks(
+    classifier: Path, command: Run, texts: list[str | None], chunk: int
+) -> None:
+    rows = [{} if text is None else {"text": text} for text in texts]
+    stdin = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    alone = {text: opened(classifier).predict([text])[0]["probability"] for text in TEXTS}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(predict, "CHUNK", chunk)
+        ended = command("predict", "--model", classifier, "--data", "-", stdin=stdin)
+    good = [(line, text) for line, text in enumerate(texts, start=1) if text is not None]
+    if not good:
+        assert f"{len(texts)} of {len(texts)} rows cannot be used" in ended.refusal(1)
+        return
+    found = answers_in(ended.out)
+    assert [answer["line"] for answer in found] == [line for line, _ in good]
+    for answer, (_, text) in zip(found, good, strict=True):
+        assert answer["probability"] == pytest.approx(alone[text], abs=1e-5)
+    assert ended.err.count("warning: no answer for - line") == len(texts) - len(good)
+
+
+def test_bad_rows_are_named_and_counted_and_the_others_answered(
+    classifier: Path, tmp_path: Path, command: Run
+) -> None:
+    lines = [
+        b'{"text": "River."}',
+        b"not JSON",
+        b"",
+        b'["a list"]',
+        b'{"sentence": "no text"}',
+        b'{"text": "  "}',
+        b'{"text": "half \\ud83d"}',
+        b'{"text": "caf\xe9"}',
+        json.dumps({"text": "x" * 10_000_000}).encode(),
+        b'{"text": "Road.", "label": "never heard of"}',
+        b"[" * 100_000,
+    ]
+    reasons = {
+        2: "not a JSON object",
+        4: "not a JSON object",
+        5: "no 'text' (found sentence)",
+        6: "no 'text' (found text)",
+        7: "a value holds half of a surrogate pair",
+        8: "not UTF-8 at byte 13",
+        9: "longer than 1,000,000 bytes; split it into lines",
+        11: "not a JSON object",
+    }
+    data, out = tmp_path / "inputs.jsonl", tmp_path / "answers.jsonl"
+    data.write_bytes(b"\n".join(lines))
+    words = ["predict", "--model", classifier, "--data"]
+    ended = command(*words, data, "--out", out, "--json")
+    assert json.loads(ended.out) == {"out": str(out), "answered": 2, "bad_rows": 8}
+    assert [answer["line"] for answer in answers_in(out.read_text())] == [1, 10]
+    said = [line for line in ended.err.splitlines() if line.startswith("warning: ")]
+    assert said == [f"warning: no answer for {data} line {n}: {why}" for n, why in reasons.items()]
+    piped = command(*words, "-", stdin=data.read_bytes())
+    assert answers_in(piped.out) == answers_in(out.read_text())
+    assert [line for line in piped.err.splitlines() if line.startswith("warning: ")] == [
+        line.replace(str(data), "-") for line in said
+    ]
+
+
+def test_a_stream_goes_in_and_answers_come_out(classifier: Path, process: Run) -> None:
+    stdin = b"".join(json.dumps({"text": text}).encode() + b"\n" for text in TEXTS)
+    ended = process("predict", "--model", classifier, "--data", "-", stdin=stdin)
+    assert ended.code == 0, ended.err
+    found = answers_in(ended.out)
+    assert [answer["line"] for answer in found] == [1, 2, 3, 4, 5, 6]
+    expected = load(classifier).predict(TEXTS)
+    assert [answer["label"] for answer in found] == [answer["label"] for answer in expected]
+
+
+def test_standard_output_belongs_to_the_answers(
+    classifier: Path, inputs: Path, command: Run
+) -> None:
+    plain = command("predict", "--model", classifier, "--data", inputs)
+    as_json = command("predict", "--model", classifier, "--data", inputs, "--json")
+    assert plain.out == as_json.out
+    assert len(answers_in(plain.out)) == 6
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_tables_are_read_by_the_names_of_their_columns(
+    suffix: str, classifier: Path, tmp_path: Path, command: Run
+) -> None:
+    separator = {"csv": ",", "tsv": "\t"}[suffix]
+    data = tmp_path / f"inputs.{suffix}"
+    data.write_text(f"id{separator}sentence\n7{separator}River boat.\n8{separator}Drive.\n")
+    words = ["predict", "--model", classifier, "--data", data]
+    found = answers_in(command(*words, "--columns", "text=sentence").out)
+    assert [answer["line"] for answer in found] == [2, 3]
+    expected = load(classifier).predict(["River boat.", "Drive."])
+    assert [answer["label"] for answer in found] == [answer["label"] for answer in expected]
+    assert "no 'text' (found id, sentence)" in command(*words).refusal(1)
+
+
+# Tasks
+
+
+def test_a_pretrained_model_fills_masks(pretrained: Path, command: Run) -> None:
+    rows = [{"text": "river [MASK]."}, {"text": "no mask"}, {"text": "[MASK] road [MASK]"}]
+    stdin = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    ended = command("predict", "--model", pretrained, "--data", "-", stdin=stdin)
+    first, third = answers_in(ended.out)
+    assert (first["line"], len(first["masks"])) == (1, 1)
+    assert (third["line"], len(third["masks"])) == (3, 2)
+    expected = load(pretrained).fill_mask("river [MASK].")
+    assert [c["token"] for c in first["masks"][0]] == [c.token for c in expected]
+    assert "no answer for - line 2: the text has no [MASK]; put one where" in ended.err
+
+
+@pytest.mark.parametrize("name", ["next_sentence", "next-sentence"])
+def test_another_task_of_the_model_can_be_asked_for(
+    name: str, pretrained: Path, command: Run
+) -> None:
+    stdin = b'{"text": "River boat.", "text_b": "Fish swim."}\n{"text": "alone"}\n'
+    words = ["predict", "--model", pretrained, "--data", "-", "--task", name]
+    ended = command(*words, stdin=stdin)
+    (answer,) = answers_in(ended.out)
+    assert answer["label"] in ("next", "random")
+    assert "no answer for - line 2: the task next_sentence needs a second text" in ended.err
+
+
+def test_a_task_that_the_model_has_not_is_one_sentence(
+    classifier: Path, inputs: Path, command: Run
+) -> None:
+    words = ["predict", "--model", classifier, "--data", inputs, "--task", "fill-mask"]
+    said = command(*words).refusal(2)
+    assert said == f"{classifier} has no task 'fill-mask'; its tasks are: classify"
+
+
+# Bad input and bad places
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([], "{} is empty; give a file with text in it"),
+        (["", " "], "{} holds no rows; give a file with inputs in it"),
+        (["torn", "torn"], "2 of 2 rows cannot be used, the first at {} line 1: not a JSON object"),
+    ],
+)
+def test_a_file_without_a_single_input_is_one_sentence(
+    lines: list[str],
+    said: str,
+    classifier: Path,
+    write_rows: Write,
+    tmp_path: Path,
+    command: Run,
+) -> None:
+    data = write_rows(tmp_path / "inputs.jsonl", lines)
+    words = ["predict", "--model", classifier, "--data", data]
+    for out in ([], ["--out", tmp_path / "answers.jsonl"]):
+        assert said.format(data) in command(*words, *out).refusal(1)
+    assert list(tmp_path.iterdir()) == [data]
+
+
+def test_an_empty_stream_and_a_missing_file_are_one_sentence(
+    classifier: Path, tmp_path: Path, command: Run
+) -> None:
+    words = ["predict", "--model", classifier, "--data"]
+    assert "- holds no rows" in command(*words, "-").refusal(1)
+    gone = tmp_path / "gone.jsonl"
+    assert f"there is no file {gone}" in command(*words, gone).refusal(1)
+
+
+@pytest.mark.parametrize("kind", ["vocabulary", "shards"])
+def test_a_folder_of_another_kind_is_one_sentence(
+    kind: str, inputs: Path, command: Run, request: pytest.FixtureRequest
+) -> None:
+    given = request.getfixturevalue(kind)
+    said = command("predict", "--model", given, "--data", inputs).refusal(1)
+    assert said.startswith(f"{given} holds a ")
+
+
+def test_what_is_there_already_is_left_alone(
+    classifier: Path, inputs: Path, tmp_path: Path, contents: Contents, command: Run
+) -> None:
+    (tmp_path / "answers.jsonl").write_text("dear to someone")
+    before = contents(tmp_path)
+    for out in (tmp_path / "answers.jsonl", inputs, tmp_path):
+        said = command("predict", "--model", classifier, "--data", inputs, "--out", out).refusal(2)
+        assert said == f"{out} exists already; choose another --out or remove it first"
+    assert contents(tmp_path) == before
+
+
+class Interrupted(io.BytesIO):
+    """A stream at whose end somebody presses Ctrl-C."""
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        line = super().readline(size)
+        if not line:
+            raise KeyboardInterrupt
+        return line
+
+
+def test_an_interrupt_leaves_no_half_written_file(
+    classifier: Path, tmp_path: Path, command: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(predict, "CHUNK", 1)
+    out = tmp_path / "new" / "answers.jsonl"
+    words = ["predict", "--model", classifier, "--data", "-", "--out", out]
+    stdin = b'{"text": "River."}\n{"text": "Road."}\n'
+    ended = command(*words, stdin=Interrupted(stdin))
+    assert (ended.code, ended.out) == (130, "")
+    assert list(out.parent.iterdir()) == []
+    assert command(*words, stdin=stdin).code == 0
+    assert [path.name for path in out.parent.iterdir()] == ["answers.jsonl"]
+
+
+def test_a_full_disk_leaves_nothing_half_written(
+    classifier: Path, inputs: Path, tmp_path: Path, process: Run
+) -> None:
+    out = tmp_path / "answers.jsonl"
+    words = ["predict", "--model", classifier, "--data", inputs, "--out", out]
+    said = process(*words, largest_file=300).refusal(1)
+    assert f"cannot write {out}: File too large; free some space" in said
+    assert list(tmp_path.iterdir()) == [inputs]

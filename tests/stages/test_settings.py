@@ -1,0 +1,99 @@
+"""Every number that a command takes has its limits, and one beyond them is named."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from bertworks.cli.commands import COMMANDS
+from bertworks.cli.main import parse
+from bertworks.core.settings import settings_of
+
+NEEDED = {
+    "quickstart": [],
+    "learn-vocab": ["text", "--out", "o"],
+    "tokenize": ["text", "--tokenizer", "t", "--out", "o"],
+    "pretrain": ["shards", "--out", "o"],
+    "finetune": ["--model", "m", "--train", "t", "--dev", "d", "--out", "o"],
+    "evaluate": ["--model", "m", "--data", "d", "--out", "o"],
+    "predict": ["--model", "m", "--data", "d"],
+}
+COUNT, COUNT_OR_ZERO = "a whole number of at least 1", "a whole number of at least 0"
+POSITIVE, SHARE = "a number above 0", "a number from 0 to below 1"
+# Command and setting -> what it must be, values beyond the limits, values just within them.
+LIMITS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
+    ("quickstart", "steps"): (COUNT, ["0"], ["1"]),
+    ("quickstart", "epochs"): (COUNT, ["-1"], ["1"]),
+    ("learn-vocab", "size"): (COUNT, ["0", "-4"], ["1"]),
+    ("learn-vocab", "min_count"): (COUNT, ["0", "-7"], ["1"]),
+    ("tokenize", "held_out"): (SHARE, ["1", "1.5", "-0.1", "nan"], ["0", "0.999"]),
+    ("tokenize", "workers"): (COUNT, ["0", "-1"], ["1"]),
+    ("pretrain", "longest"): ("a whole number of at least 8", ["7", "0", "-128"], ["8"]),
+    ("pretrain", "steps"): (COUNT, ["0", "-3", "2.5", "1e3"], ["1"]),
+    ("pretrain", "batch_tokens"): (COUNT, ["0", "-1"], ["1"]),
+    ("pretrain", "accumulate"): (COUNT, ["0", "-1"], ["1"]),
+    ("pretrain", "lr"): (POSITIVE, ["0", "-1", "nan", "inf"], ["1e-9"]),
+    ("pretrain", "warmup"): (SHARE, ["-0.1", "1", "2"], ["0", "0.99"]),
+    ("pretrain", "weight_decay"): ("a number of at least 0", ["-1", "inf"], ["0"]),
+    ("pretrain", "clip"): (POSITIVE, ["0", "-1"], ["0.001"]),
+    ("pretrain", "dropout"): (SHARE, ["1", "-1"], ["0"]),
+    ("pretrain", "mask_rate"): ("a number above 0 and below 1", ["0", "1", "1.5"], ["0.01"]),
+    ("pretrain", "evaluate_every"): (COUNT_OR_ZERO, ["-1"], ["0"]),
+    ("pretrain", "checkpoint_every"): (COUNT_OR_ZERO, ["-2"], ["0"]),
+    ("pretrain", "workers"): (COUNT_OR_ZERO, ["-1"], ["0"]),
+    ("pretrain", "threads"): (COUNT, ["0", "-2"], ["1"]),
+    ("finetune", "epochs"): (COUNT, ["0", "-1"], ["1"]),
+    ("finetune", "batch_size"): (COUNT, ["0", "-2"], ["1"]),
+    ("finetune", "accumulate"): (COUNT, ["0"], ["1"]),
+    ("finetune", "lr"): (POSITIVE, ["0", "-0.1"], ["5e-5"]),
+    ("finetune", "warmup"): (SHARE, ["1"], ["0"]),
+    ("finetune", "weight_decay"): ("a number of at least 0", ["-0.01"], ["0"]),
+    ("finetune", "clip"): (POSITIVE, ["0"], ["1"]),
+    ("finetune", "dropout"): (SHARE, ["1", "2"], ["0"]),
+    ("finetune", "longest"): ("a whole number of at least 8", ["0", "3"], ["8"]),
+    ("finetune", "checkpoint_every"): (COUNT_OR_ZERO, ["-1"], ["0"]),
+    ("finetune", "threads"): (COUNT, ["0"], ["1"]),
+    ("evaluate", "threads"): (COUNT, ["0"], ["1"]),
+    ("predict", "threads"): (COUNT, ["0"], ["1"]),
+}
+
+
+@pytest.mark.parametrize(("name", "setting"), LIMITS)
+def test_a_number_beyond_its_limits_is_named_and_nothing_is_begun(
+    name: str,
+    setting: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: Callable[..., Any],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    wanted, beyond, _ = LIMITS[name, setting]
+    for value in beyond:
+        ended = command(name, *NEEDED[name], f"--{setting.replace('_', '-')}", value)
+        assert ended.refusal(2) == f"{name}: {setting} is {value!r}, but it must be {wanted}"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("name", "setting"), LIMITS)
+def test_a_number_just_within_its_limits_is_taken(name: str, setting: str) -> None:
+    for value in LIMITS[name, setting][2]:
+        _, settings, _ = parse([name, *NEEDED[name], f"--{setting.replace('_', '-')}", value])
+        where = settings.machine if setting == "threads" else settings
+        assert getattr(where, setting) == float(value)
+
+
+def test_no_number_but_the_seed_is_without_limits() -> None:
+    numbers = {
+        (name, setting.name)
+        for name, command in COMMANDS.items()
+        for setting in settings_of(command.settings)
+        if {int, float} & {setting.kind, *get_args(setting.kind)} and setting.name != "seed"
+    }
+    assert numbers == LIMITS.keys()
+
+
+def test_any_whole_number_is_a_seed() -> None:
+    for seed in ("-3", "0", str(2**64 + 1)):
+        _, settings, _ = parse(["pretrain", "s", "--out", "o", "--seed", seed])
+        assert settings.seed == int(seed)
