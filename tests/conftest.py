@@ -30,7 +30,12 @@ settings.register_profile(
 )
 settings.load_profile("suite")
 
-SOURCES = str(Path(bertworks.__file__).parents[1])
+# A process that may write nothing whole must not leave half a compiled module.
+ENVIRONMENT = {
+    "PYTHONPATH": str(Path(bertworks.__file__).parents[1]),
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "OMP_NUM_THREADS": "1",
+}
 
 SENTENCES = (
     "The cat sat on the mat and looked at the dog.",
@@ -131,8 +136,7 @@ def process() -> Callable[..., Ended]:
             input=stdin,
             capture_output=True,
             check=False,
-            # A process that may write nothing whole must not leave half a compiled module.
-            env={"PYTHONPATH": SOURCES, "PYTHONDONTWRITEBYTECODE": "1"},
+            env=ENVIRONMENT,
         )
         return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
 

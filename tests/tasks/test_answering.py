@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from bertworks.core.errors import DataError
 from bertworks.data.examples import Example
 from bertworks.tasks.answering import BATCH_TOKENS, answer, windows_of
 from bertworks.tasks.catalog import make_task
@@ -109,3 +110,11 @@ def test_answering_leaves_the_model_as_it_was(model, ask, examples, is_training:
     assert all(torch.equal(before[name], p) for name, p in model.named_parameters())
     model.eval()
     assert first == ask("classify", examples["classify"][:5])
+
+
+def test_an_example_that_a_task_cannot_read_is_named_by_its_line(tokenizer) -> None:
+    examples = [Example("the cat", label="warm", line=16), Example("a dog", label="hot", line=17)]
+    with pytest.raises(DataError, match=r"^dev\.csv line 17: the label 'hot'"):
+        windows_of(
+            make_task("classify", LABELS), examples, tokenizer, longest=67, where="dev.csv line"
+        )

@@ -1,0 +1,117 @@
+"""From raw English text to answers, by the commands as a person types them."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bertworks
+
+Run = Callable[..., Any]
+TOPICS = {
+    "kitchen": "bread soup oven plate spoon salt knife butter".split(),
+    "garden": "tree flower seed spade grass rain hedge bird".split(),
+    "office": "desk paper phone meeting printer chair report screen".split(),
+}
+
+
+def sentence(topic: str, chance: random.Random) -> str:
+    """Make a sentence about one topic."""
+    first, second, third = chance.sample(TOPICS[topic], 3)
+    return f"The {first} is near the {second}, and we need the {third}."
+
+
+@pytest.fixture(scope="module")
+def life(tmp_path_factory: pytest.TempPathFactory, process: Run) -> dict[str, Any]:
+    """Live the whole life once, each part in a process of its own."""
+    folder = tmp_path_factory.mktemp("english")
+    chance = random.Random(11)
+    documents = [
+        " ".join(sentence(topic, chance) for _ in range(chance.randint(3, 6)))
+        for topic in chance.choices(list(TOPICS), k=150)
+    ]
+    (folder / "text.txt").write_text("\n\n".join(documents) + "\n")
+    for name, count in (("train", 160), ("dev", 40), ("test", 60)):
+        rows = [(sentence(topic, chance), topic) for topic in chance.choices(list(TOPICS), k=count)]
+        lines = "".join(f"{text}\t{label}\n" for text, label in rows)
+        (folder / f"{name}.tsv").write_text(f"text\tlabel\n{lines}")
+
+    def run(*words: Any) -> dict[str, Any]:
+        ended = process(*words, "--json")
+        assert ended.code == 0, ended.err
+        return json.loads(ended.out)
+
+    place = {name: folder / name for name in ("tok", "shards", "model", "tuned", "report")}
+    made = {
+        "vocabulary": run("learn-vocab", folder / "text.txt", "--out", place["tok"], "--size", 200),
+        "shards": run(
+            *("tokenize", folder / "text.txt", "--tokenizer", place["tok"]),
+            *("--out", place["shards"], "--held-out", 0.1),
+        ),
+        "model": run(
+            *("pretrain", place["shards"], "--out", place["model"], "--size", "2x64"),
+            *("--longest", 64, "--steps", 120, "--batch-tokens", 1024, "--lr", 0.003),
+            *("--dropout", 0, "--evaluate-every", 40),
+        ),
+        "tuned": run(
+            *("finetune", "--model", place["model"], "--out", place["tuned"]),
+            *("--train", folder / "train.tsv", "--dev", folder / "dev.tsv"),
+            *("--epochs", 3, "--batch-size", 16, "--lr", 0.001),
+        ),
+        "scores": run(
+            *("evaluate", "--model", place["tuned"], "--data", folder / "test.tsv"),
+            *("--out", place["report"]),
+        ),
+    }
+    return {"folder": folder, **made}
+
+
+def test_pretraining_learns_what_belongs_together(life: dict[str, Any]) -> None:
+    losses = [
+        row["evaluation"]["fill_mask_loss"]
+        for line in (life["folder"] / "model" / "log.jsonl").read_text().splitlines()
+        if "evaluation" in (row := json.loads(line))
+    ]
+    guessing = np.log(life["vocabulary"]["pieces"])
+    assert losses[-1] == min(losses)
+    assert losses[-1] < guessing / 2
+
+
+def test_the_tuned_model_knows_the_topics_of_texts_it_never_saw(life: dict[str, Any]) -> None:
+    assert life["tuned"]["task"] == "classify"
+    assert life["scores"]["examples"] == 60
+    assert life["scores"]["accuracy_low"] > 0.8
+
+
+def test_a_service_of_pipes_and_the_python_interface_answer_alike(
+    life: dict[str, Any], process: Run
+) -> None:
+    texts = ["We need bread and butter.", "The bird is in the tree.", "Print the report!"]
+    stdin = "".join(json.dumps({"text": text}) + "\n" for text in texts).encode()
+    ended = process("predict", "--model", life["folder"] / "tuned", "--data", "-", stdin=stdin)
+    piped = [json.loads(line) for line in ended.out.splitlines()]
+    answers = bertworks.load(life["folder"] / "tuned").predict(texts)
+    assert [answer["label"] for answer in answers] == ["kitchen", "garden", "office"]
+    for row, answer in zip(piped, answers, strict=True):
+        assert row["label"] == answer["label"]
+        assert row["probability"] == pytest.approx(answer["probability"], abs=1e-5)
+
+
+def test_masks_are_filled_with_words_of_the_same_topic(life: dict[str, Any]) -> None:
+    model = bertworks.load(life["folder"] / "model")
+    best = model.fill_mask("The tree is [MASK] the grass, and we need the rain.")[0]
+    assert best.token == "near"
+
+
+def test_texts_of_one_topic_are_neighbours(life: dict[str, Any]) -> None:
+    chance = random.Random(5)
+    topics = [topic for topic in TOPICS for _ in range(8)]
+    model = bertworks.load(life["folder"] / "tuned")
+    vectors = model.embed([sentence(topic, chance) for topic in topics])
+    likeness = vectors @ vectors.T - 2 * np.eye(len(topics))
+    nearest = [topics[index] for index in likeness.argmax(axis=1)]
+    assert np.mean([a == b for a, b in zip(nearest, topics, strict=True)]) > 0.9

@@ -1,0 +1,165 @@
+"""quickstart: the whole life in one command, told on one page, and never lived twice."""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bertworks
+from bertworks.core.artifact import MANIFEST
+from bertworks.corpus.python_docs import read_topics
+from bertworks.evaluation.statistics import mean_interval
+from bertworks.stages import quickstart
+
+Run = Callable[..., Any]
+Contents = Callable[[Path], dict[str, bytes]]
+PARTS = {
+    "tokenizer": "tokenizer",
+    "shards": "shards",
+    "pretrained": "model",
+    "pretrained-match": "model",
+    "pretrained-report": "report",
+    "untrained-match": "model",
+    "untrained-report": "report",
+}
+SHORT = ("--steps", 4, "--epochs", 2)
+
+
+@dataclass(frozen=True)
+class Lived:
+    """A quickstart that is over."""
+
+    out: Path
+    ended: Any
+
+
+@pytest.fixture(scope="module", autouse=True)
+def little_text() -> Iterator[None]:
+    """Read a hundredth of the text and make few pairs of it, so that the life is short."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quickstart, "read_topics", lambda: islice(read_topics(()), 40))
+        patch.setattr(quickstart, "NUM_PAIRS", {"train": 40, "dev": 12, "test": 30})
+        patch.setenv("PYTHONPATH", str(Path(bertworks.__file__).parents[1]))
+        patch.setenv("OMP_NUM_THREADS", "1")
+        yield
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory, command: Run) -> Lived:
+    """Live the whole life once."""
+    out = tmp_path_factory.mktemp("quickstart") / "made"
+    ended = command("quickstart", "--out", out, *SHORT, "--json")
+    assert ended.code == 0, ended.err
+    return Lived(out, ended)
+
+
+def correct(report: Path) -> np.ndarray:
+    """Tell for every answer of a report whether it is right."""
+    rows = [json.loads(line) for line in (report / "answers.jsonl").read_text().splitlines()]
+    return np.array([row["label"] == row["gold"] for row in rows])
+
+
+def outside(page: str) -> list[str]:
+    """Return everything that a page would fetch or run."""
+    return re.findall(r"<script|<link|<iframe|src=|href=|url\(|@import|https?:", page)
+
+
+def test_every_part_is_made_by_its_command(lived: Lived) -> None:
+    for name, kind in PARTS.items():
+        assert json.loads((lived.out / name / MANIFEST).read_text())["kind"] == kind
+    commands = re.findall(r"^\$ bertworks (\S+)", lived.ended.err, re.MULTILINE)
+    life = ["learn-vocab", "tokenize", "pretrain", "finetune", "evaluate", "finetune", "evaluate"]
+    assert commands == life
+
+
+def test_the_result_is_one_json_object_with_the_margin_and_its_interval(lived: Lived) -> None:
+    assert lived.ended.out.count("\n") == 1
+    result = json.loads(lived.ended.out)
+    scores = {name: correct(lived.out / f"{name}-report") for name in ("pretrained", "untrained")}
+    for name, values in scores.items():
+        assert len(values) == 30
+        assert result[f"accuracy_{name}"] == pytest.approx(values.mean())
+    gain = scores["pretrained"].mean() - scores["untrained"].mean()
+    assert result["gain_of_pretraining"] == pytest.approx(gain)
+    assert result["gain_low"] <= gain <= result["gain_high"]
+    assert 0 <= result["accuracy_tfidf"] <= 1
+    assert result["fill_mask"].startswith(f"{quickstart.MASKED} -> ")
+
+
+def test_the_page_stands_alone_and_names_the_margin_with_an_interval(lived: Lived) -> None:
+    page = (lived.out / "report.html").read_text(encoding="utf-8")
+    assert outside(page) == []
+    assert outside('<img src="https://somewhere/x.png">')
+    number = r"-?\d+\.\d"
+    margin = rf"Pre-training adds {number} points \(95 % interval of the paired difference: "
+    assert re.search(rf"{margin}{number} to {number}\)", page)
+    for name in (*quickstart.SYSTEMS.values(), "TF-IDF"):
+        assert name in page
+    interval = mean_interval(correct(lived.out / "pretrained-report"))
+    assert f"{interval.low:.1%} to {interval.high:.1%}" in page
+    assert page.count("<svg") >= 1
+    assert page.count("Answer: ") == 2
+    assert "[MASK]" in page
+
+
+def test_topics_of_the_test_are_seen_nowhere_else(lived: Lived) -> None:
+    texts = {}
+    for part in ("train", "dev", "test"):
+        rows = map(json.loads, (lived.out / f"{part}.jsonl").read_text().splitlines())
+        texts[part] = {text for row in rows for text in (row["text"], row["text_b"])}
+    corpus = (lived.out / "corpus.jsonl").read_text()
+    assert not texts["test"] & (texts["train"] | texts["dev"])
+    assert not [
+        text for text in texts["test"] if json.dumps(text, ensure_ascii=False)[1:-1] in corpus
+    ]
+    assert all(json.dumps(text, ensure_ascii=False)[1:-1] in corpus for text in texts["train"])
+
+
+def test_a_second_run_makes_nothing_again(lived: Lived, command: Run, contents: Contents) -> None:
+    before = contents(lived.out)
+    times = {name: (lived.out / name / MANIFEST).stat().st_mtime_ns for name in PARTS}
+    again = command("quickstart", "--out", lived.out, *SHORT, "--json")
+    assert again.code == 0, again.err
+    assert again.err.count("is there already") == len(PARTS)
+    assert {name: (lived.out / name / MANIFEST).stat().st_mtime_ns for name in PARTS} == times
+    assert contents(lived.out) == before
+    first, second = json.loads(lived.ended.out), json.loads(again.out)
+    assert {**first, "seconds": 0} == {**second, "seconds": 0}
+
+
+@pytest.mark.parametrize("changed", [("--seed", 1), ("--steps", 5), ("--epochs", 3)])
+def test_parts_made_with_other_settings_are_not_mixed(
+    changed: tuple[Any, ...], lived: Lived, command: Run, contents: Contents
+) -> None:
+    before = contents(lived.out)
+    said = command("quickstart", "--out", lived.out, *SHORT, *changed).refusal(2)
+    assert said.startswith(f"{lived.out} was begun with ")
+    assert said.endswith("choose another --out")
+    assert contents(lived.out) == before
+
+
+def test_what_is_there_already_is_left_alone(
+    tmp_path: Path, command: Run, contents: Contents
+) -> None:
+    (tmp_path / "train.jsonl").write_text("labelled by hand, for weeks")
+    before = contents(tmp_path)
+    said = command("quickstart", "--out", tmp_path).refusal(2)
+    assert said == f"{tmp_path} exists already; choose another --out or remove it first"
+    assert contents(tmp_path) == before
+
+
+def test_a_part_that_fails_ends_the_whole(lived: Lived, tmp_path: Path, command: Run) -> None:
+    out = shutil.copytree(lived.out, tmp_path / "made")
+    shutil.rmtree(out / "shards")
+    os.truncate(out / "tokenizer" / "vocab.txt", 10)
+    said = command("quickstart", "--out", out, *SHORT).refusal(1)
+    assert said == "bertworks tokenize failed; see the message above"
+    assert not (out / "shards").exists()
