@@ -202,6 +202,12 @@ def test_another_kind_is_named(folder: Path) -> None:
     assert not is_whole(folder, "tokenizer")
 
 
+def test_one_of_several_kinds_is_enough(folder: Path) -> None:
+    assert open_artifact(folder, "tokenizer", "report")["kind"] == "report"
+    with pytest.raises(ArtifactError, match="but a tokenizer or model is needed here; check"):
+        open_artifact(folder, "tokenizer", "model")
+
+
 def test_another_format_is_named(folder: Path) -> None:
     manifest = json.loads((folder / MANIFEST).read_bytes())
     (folder / MANIFEST).write_text(json.dumps({**manifest, "format": 99}))

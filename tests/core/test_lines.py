@@ -1,7 +1,9 @@
 """Lines are read from any file, and what is no text is set aside."""
 
 import gzip
+import io
 import lzma
+import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from bertworks.core.errors import DataError
 from bertworks.core.lines import (
     LONGEST_LINE,
+    STANDARD_INPUT,
     is_unicode,
     open_bytes,
     plain_suffix,
@@ -36,6 +39,19 @@ def test_bad_lines_are_named_and_good_ones_keep_their_order_and_number(tmp_path:
     lines, bad = lines_of(file)
     assert lines == [(1, "eins\n"), (3, "三\n"), (5, "\n"), (6, "last")]
     assert bad == [(2, "not UTF-8 at byte 1"), (4, "holds a NUL character")]
+
+
+def test_standard_input_reads_like_a_file_and_stays_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = b"\xef\xbb\xbfeins\nb\xffd\n" + b"x" * (2 * LONGEST_LINE) + "\n三".encode()
+    (tmp_path / "a.txt").write_bytes(data)
+    stream = io.TextIOWrapper(io.BytesIO(data))
+    monkeypatch.setattr(sys, "stdin", stream)
+    assert lines_of(STANDARD_INPUT) == lines_of(tmp_path / "a.txt")
+    assert not stream.closed
+    with pytest.raises(DataError, match="there is no file -"):
+        require_content(STANDARD_INPUT)
 
 
 def test_a_byte_order_mark_is_dropped_at_the_beginning_only(tmp_path: Path) -> None:

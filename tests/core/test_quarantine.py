@@ -55,3 +55,20 @@ def test_rows_beyond_the_most_kept_are_still_counted() -> None:
         quarantine.add(Path("a.txt"), line, "bad")
     assert quarantine.num_bad == MOST_KEPT + 3
     assert len(quarantine.rows) == MOST_KEPT
+
+
+def test_what_was_set_aside_elsewhere_is_taken_over() -> None:
+    whole, part = Quarantine(num_good=3), Quarantine(num_good=5)
+    whole.add(Path("a.csv"), 3, "odd")
+    for line in range(MOST_KEPT):
+        part.add(Path("b.csv"), line, "even")
+    whole.take(part)
+    assert (whole.num_good, whole.num_bad, len(whole.rows)) == (8, MOST_KEPT + 1, MOST_KEPT)
+    assert [row.file for row in whole.rows[:2]] == ["a.csv", "b.csv"]
+
+
+def test_a_remedy_that_fits_better_is_named() -> None:
+    quarantine = Quarantine()
+    quarantine.add(Path("a.csv"), 3, "odd")
+    with pytest.raises(DataError, match=r"a\.csv line 3: odd; try tea$"):
+        quarantine.check(remedy="try tea")

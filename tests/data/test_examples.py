@@ -1,8 +1,10 @@
 """Labelled rows are read from JSONL, CSV and TSV, and bad ones are named by their line."""
 
 import gzip
+import io
 import json
 import lzma
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertworks.core.errors import DataError, UsageError
+from bertworks.core.lines import STANDARD_INPUT
 from bertworks.core.quarantine import Quarantine
 from bertworks.data.examples import (
     Example,
@@ -197,6 +200,24 @@ def test_too_many_bad_rows_stop_the_reading(file: Write) -> None:
         read_examples(path, Quarantine())
     good = file("b.jsonl", '{"text": "x", "label": 1}\n' * 9 + "torn\n")
     assert len(read_examples(good, Quarantine())) == 9
+
+
+def test_a_long_good_file_does_not_hide_a_bad_short_one(file: Write) -> None:
+    quarantine = Quarantine()
+    long = file("a.jsonl", '{"text": "x", "label": 1}\n' * 99 + "torn\n")
+    short = file("b.jsonl", '{"text": "x"}\n' * 3)
+    assert len(read_examples(long, quarantine)) == 99
+    with pytest.raises(DataError, match=r"3 of 3 rows .*b\.jsonl line 1: .* with --columns"):
+        read_examples(short, quarantine)
+    assert (quarantine.num_good, quarantine.num_bad) == (99, 1)
+
+
+def test_standard_input_holds_json_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = b'{"text": "x"}\ntorn\n\n{"text": "y"}\n'
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
+    examples, bad = read(STANDARD_INPUT, labelled=False)
+    assert [(example.text, example.line) for example in examples] == [("x", 1), ("y", 4)]
+    assert bad == [(2, "not a JSON object")]
 
 
 def test_files_without_rows_and_of_unknown_format_are_one_sentence(file: Write) -> None:

@@ -179,11 +179,14 @@ def from_hugging_face(theirs: dict[str, Tensor], *, tasks: tuple[str, ...]) -> d
 
 def to_hugging_face(ours: dict[str, Tensor], *, tasks: tuple[str, ...]) -> dict[str, Tensor]:
     """Rename (and split) our parameters into their tensors."""
+    known = dict(_pairs(_num_layers(ours), tasks))
+    nameless = [name for name in ours if name not in known]
+    if nameless:
+        raise ArtifactError(f"the table of tensors has no row for {nameless[0]}; add one")
     return {
-        part: tensor
-        for name, parts in _pairs(_num_layers(ours), tasks)
-        if name in ours
-        for part, tensor in zip(parts, ours[name].chunk(len(parts)), strict=True)
+        part: piece
+        for name, tensor in ours.items()
+        for part, piece in zip(known[name], tensor.chunk(len(known[name])), strict=True)
     }
 
 
