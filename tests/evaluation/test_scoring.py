@@ -62,7 +62,7 @@ def test_answers_and_examples_must_go_together() -> None:
 
 
 def test_gold_that_the_model_does_not_know_is_named() -> None:
-    with pytest.raises(DataError, match="line 2: the label 'maybe'"):
+    with pytest.raises(DataError, match="the label 'maybe' is not among"):
         score_answers(
             make_task("classify", LABELS), make_answers(0.9, 0.1), make_examples("yes", "maybe")
         )

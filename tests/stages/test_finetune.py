@@ -286,3 +286,12 @@ def test_a_full_disk_is_one_sentence_and_the_same_command_works_later(
     assert not (out / MANIFEST).exists()
     assert command(*words).code == 0
     assert made(out) == made(classifier)
+
+
+def test_weights_that_came_apart_are_not_saved_as_a_model(
+    finetune_words: Words, tmp_path: Path, command: Run
+) -> None:
+    ended = command(*finetune_words(tmp_path / "run", lr=1e30, batch_size=24, warmup=0, epochs=1))
+    assert "the network's answers are no finite numbers" in ended.refusal(1)
+    assert "lower --lr" in ended.err
+    assert not (tmp_path / "run" / "model.safetensors").exists()

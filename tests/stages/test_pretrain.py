@@ -11,6 +11,8 @@ import pytest
 
 from bertworks.core.artifact import MANIFEST, read_manifest
 from bertworks.core.settings import as_json
+from bertworks.data.shards import Shards
+from bertworks.stages import pretrain
 from bertworks.stages.settings import PretrainSettings
 from bertworks.training.run import read_log, whole_checkpoints
 
@@ -129,6 +131,19 @@ def test_without_next_sentences_there_is_one_objective(
     assert list(json.loads((out / "bertworks.json").read_text())["tasks"]) == ["fill_mask"]
 
 
+def test_the_seed_chooses_the_batches_but_not_what_they_are_judged_by(shards: Path) -> None:
+    def batches(seed: int) -> tuple[list[list[int]], list[list[int]]]:
+        settings = PretrainSettings(shards, out=Path("o"), longest=32, batch_tokens=512, seed=seed)
+        training, held_out = pretrain._batches(settings, Shards.open(shards))
+        steps = [batch for step in range(3) for batch in training.at(step)]
+        return [b.tokens.tolist() for b in steps], [b.tokens.tolist() for b in held_out]
+
+    first, again, other = batches(0), batches(0), batches(1)
+    assert first == again
+    assert first[0] != other[0]
+    assert first[1] == other[1]
+
+
 # Going on
 
 
@@ -231,3 +246,12 @@ def test_shards_without_a_side_to_learn_or_to_judge_by_are_one_sentence(
     ended = command(*pretrain_words(tmp_path / "run", shards=out))
     assert ended.refusal(1) == f"{out} {said}"
     assert not (tmp_path / "run").exists()
+
+
+def test_weights_that_came_apart_are_not_saved_as_a_model(
+    pretrain_words: Words, tmp_path: Path, command: Run
+) -> None:
+    ended = command(*pretrain_words(tmp_path / "run", lr=1e30, steps=3), "--json")
+    assert "the loss on held-out text is nan in the end" in ended.refusal(1)
+    assert "lower --lr" in ended.err
+    assert not (tmp_path / "run" / "model.safetensors").exists()

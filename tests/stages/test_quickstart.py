@@ -135,6 +135,21 @@ def test_a_second_run_makes_nothing_again(lived: Lived, command: Run, contents: 
     assert {**first, "seconds": 0} == {**second, "seconds": 0}
 
 
+def test_a_life_that_was_cut_short_goes_on_and_only_its_result_is_printed(
+    lived: Lived, tmp_path: Path, command: Run, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(lived.out, tmp_path / "made")
+    shutil.rmtree(out / "untrained-report")
+    ended = command("quickstart", "--out", out, *SHORT, "--json")
+    assert ended.err.count("is there already") == len(PARTS) - 1
+    first, second = json.loads(lived.ended.out), json.loads(ended.out)
+    same = {"seconds": 0, "report": ""}
+    assert {**first, **same} == {**second, **same}
+    by_parts = capfd.readouterr()  # what the command itself prints does not come by here
+    assert by_parts.out == ""
+    assert "accuracy: " in by_parts.err
+
+
 @pytest.mark.parametrize("changed", [("--seed", 1), ("--steps", 5), ("--epochs", 3)])
 def test_parts_made_with_other_settings_are_not_mixed(
     changed: tuple[Any, ...], lived: Lived, command: Run, contents: Contents

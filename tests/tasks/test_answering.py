@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from bertworks.core.errors import DataError
+from bertworks.core.errors import DataError, TrainingError
 from bertworks.data.examples import Example
 from bertworks.tasks.answering import BATCH_TOKENS, answer, windows_of
 from bertworks.tasks.catalog import make_task
@@ -118,3 +118,14 @@ def test_an_example_that_a_task_cannot_read_is_named_by_its_line(tokenizer) -> N
         windows_of(
             make_task("classify", LABELS), examples, tokenizer, longest=67, where="dev.csv line"
         )
+
+
+def test_broken_weights_give_no_answer(config, tokenizer, machine) -> None:
+    task = make_task("classify", LABELS)
+    model = TaskModel(config, [task], seed=3)
+    windows = windows_of(task, [Example("the cat")], tokenizer, longest=67)
+    assert len(answer(model, task, windows, tokenizer=tokenizer, machine=machine)) == 1
+    with torch.no_grad():
+        model.encoder.embeddings.pieces.weight[:, 3] = float("inf")
+    with pytest.raises(TrainingError, match=r"no finite numbers.*train it again"):
+        answer(model, task, windows, tokenizer=tokenizer, machine=machine)

@@ -30,8 +30,8 @@ def test_labels_belong_to_the_tasks_that_choose_among_them() -> None:
 
 
 def test_a_second_text_speaks_of_matching() -> None:
-    assert guess_task(Example("one", "two")) == "match"
-    assert guess_task(Example("one")) == "classify"
+    assert guess_task([Example("one", "two")]) == "match"
+    assert guess_task([Example("one")]) == "classify"
 
 
 def test_numbers_come_in_their_order_and_names_in_theirs() -> None:

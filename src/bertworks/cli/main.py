@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import bertworks
 from bertworks.cli.commands import COMMANDS
 from bertworks.cli.recipes import read_recipe
+from bertworks.core.environment import share_cores
 from bertworks.core.errors import BertworksError, UsageError
 from bertworks.core.progress import say
 from bertworks.core.settings import (
@@ -27,6 +28,7 @@ def main(words: list[str] | None = None) -> NoReturn:
     given = sys.argv[1:] if words is None else words
     try:
         name, settings, as_json = parse(given)
+        share_cores()
         _print_result(COMMANDS[name].run(settings), as_json=as_json)
     except BertworksError as error:
         say(f"bertworks: {error}")

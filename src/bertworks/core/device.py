@@ -5,7 +5,7 @@ import sys
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 
@@ -36,7 +36,12 @@ def prepare(
     # A peaked softmax makes denormal numbers, which slow CPU products many times over. Worker
     # threads inherit the setting when they are started, which the first large operation does.
     torch.set_flush_denormal(True)
+    for name, value, known in (("device", device, DeviceName), ("precision", precision, Precision)):
+        if value not in get_args(known):
+            raise UsageError(f"{name} is {value!r}, but it must be {' or '.join(get_args(known))}")
     if threads is not None:
+        if threads < 1:
+            raise UsageError(f"threads is {threads}; the least is 1")
         torch.set_num_threads(threads)
     if device == "cuda" and not torch.cuda.is_available():
         raise UsageError("no CUDA device is visible here; use --device cpu")
@@ -46,7 +51,7 @@ def prepare(
 
 def _choose_precision(device: str, wanted: Precision) -> Literal["fp32", "bf16"]:
     if device == "cuda":
-        torch.backends.cuda.matmul.allow_tf32 = True
+        torch.backends.cuda.matmul.allow_tf32 = wanted != "fp32"
         return "fp32" if wanted == "fp32" else "bf16"
     if wanted == "bf16" and not cpu_runs_bf16():
         raise UsageError("this CPU announces bf16 but cannot run it; use --precision fp32")

@@ -43,7 +43,7 @@ class CorpusBatches:
         epoch = self.epoch_of(step)
         plan = self._epoch(epoch)
         texts = plan.groups[step - self._first_steps[epoch]]
-        order = texts[np.argsort(plan.pairs.sizes()[texts], kind="stable")]
+        order = texts[np.argsort(plan.sizes[texts], kind="stable")]
         features = self._features(plan.pairs, order, step)
         parts = min(self.plan.accumulate, len(features))
         return [flatten(features[part::parts]) for part in range(parts)]
@@ -68,9 +68,9 @@ class CorpusBatches:
         random = random_at(self.plan.seed, "epoch", epoch)
         pairs = self.passages.pairs(random) if self.plan.pairs else self.passages.singles()
         order = random.permutation(len(self.passages))
-        sizes = pairs.sizes()[order] + SPECIALS_PER_TEXT
-        groups = group_by_budget(sizes, budget=self.plan.tokens)
-        return _Epoch(pairs, [order[group] for group in groups])
+        sizes = pairs.sizes() + SPECIALS_PER_TEXT
+        groups = group_by_budget(sizes[order], budget=self.plan.tokens)
+        return _Epoch(pairs, sizes, [order[group] for group in groups])
 
     def _features(self, pairs: Pairs, order: np.ndarray, step: int) -> list[Features]:
         texts = [self._text(pairs, index) for index in order]
@@ -99,4 +99,5 @@ class CorpusBatches:
 @dataclass(frozen=True)
 class _Epoch:
     pairs: Pairs
+    sizes: np.ndarray  # tokens of each text
     groups: list[np.ndarray]

@@ -78,11 +78,15 @@ def make_example(
     """Return a row as an example, or the reason why it is none."""
     values = {name: row.get((columns or {}).get(name, name)) for name in COLUMNS}
     text, text_b, label = (values[name] for name in COLUMNS)
-    if not isinstance(text, str) or not text.strip():
+    if text is None:
         return f"no {(columns or {}).get('text', 'text')!r} (found {', '.join(row) or 'nothing'})"
+    if not isinstance(text, str) or not text.strip():
+        return f"{(columns or {}).get('text', 'text')!r} is empty or not a string"
     if text_b is not None and (not isinstance(text_b, str) or not text_b.strip()):
         return f"{(columns or {}).get('text_b', 'text_b')!r} is empty or not a string"
     name = label_name(label)
+    if labelled and name is None and label not in (None, ""):
+        return f"the label is {label!r}; a label is a string, a whole number or true/false"
     if labelled and name is None:
         return f"no {(columns or {}).get('label', 'label')!r} (found {', '.join(row) or 'nothing'})"
     if not all(map(is_unicode, (text, text_b or "", name or ""))):

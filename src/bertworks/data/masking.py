@@ -1,6 +1,7 @@
 """Hiding pieces for masked-language modelling."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -17,6 +18,11 @@ class Masking:
     masked_share: float = 0.8
     random_share: float = 0.1
 
+    @cached_property
+    def ordinary(self) -> np.ndarray:
+        """The pieces that are not special."""
+        return np.setdiff1d(np.arange(self.vocab_size), self.specials.as_tuple())
+
     def hide(
         self, tokens: np.ndarray, lengths: np.ndarray, random: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -26,8 +32,7 @@ class Masking:
         """
         at = self._choose(tokens, lengths, random.random(len(tokens)))
         fate = random.random(len(at))
-        ordinary = np.setdiff1d(np.arange(self.vocab_size), self.specials.as_tuple())
-        pieces = ordinary[random.integers(len(ordinary), size=len(at))]
+        pieces = self.ordinary[random.integers(len(self.ordinary), size=len(at))]
         hidden = tokens.copy()
         is_masked = fate < self.masked_share
         is_random = ~is_masked & (fate < self.masked_share + self.random_share)

@@ -107,7 +107,12 @@ def open_folder(path: Path) -> Folder:
         raise ArtifactError(
             f"{file} describes a {theirs.get('model_type')!r} model; only 'bert' is known here"
         )
-    return Folder(path, config_from_hugging_face(theirs), _tasks(theirs, path))
+    try:
+        return Folder(path, config_from_hugging_face(theirs), _tasks(theirs, path))
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise ArtifactError(
+            f"{path} has a config.json or bertworks.json of no known form: {error}"
+        ) from error
 
 
 def write_folder(

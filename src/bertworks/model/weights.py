@@ -49,6 +49,9 @@ def load_weights(
             _copy(name, tensors[name], parameter)
     matched = tuple(name for name in parameters if name in tensors)
     unexpected = tuple(name for name in tensors if name not in parameters)
+    surplus = [name for name in unexpected if name.startswith("encoder.")]
+    if surplus:
+        raise ArtifactError(f"the network has no place for {_some(surplus)}; it is a smaller one")
     return Account(matched, missing, unexpected)
 
 

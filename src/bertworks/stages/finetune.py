@@ -46,7 +46,7 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
     batches, dev_windows = _prepare(settings, opened, task, training, dev)
     origin = Origin(
         command=as_command("finetune", settings),
-        settings=as_json(settings),
+        settings=as_json(settings) | {"precision": machine.precision},
         seed=settings.seed,
         inputs={"model": settings.model, "train": settings.train, "dev": settings.dev},
     )
@@ -80,7 +80,7 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
 
 
 def _task(settings: FinetuneSettings, training: list[Example]) -> Task:
-    name = settings.task or guess_task(training[0])
+    name = settings.task or guess_task(training)
     if settings.task is None:
         say(f"task: {name}, guessed from the columns")
     labels = find_labels(training)

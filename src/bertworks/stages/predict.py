@@ -19,6 +19,7 @@ from bertworks.serving.predictor import Predictor, load
 from bertworks.stages.settings import PredictSettings
 from bertworks.tasks.task import Answer, Task
 
+MOST_WARNINGS = 20
 CHUNK = 1024  # inputs answered at once; memory does not grow with the file
 
 
@@ -44,8 +45,10 @@ def run(settings: PredictSettings) -> dict[str, Any]:
         if not answered:
             quarantine.check()
             raise DataError(f"{settings.data} holds no rows; give a file with inputs in it")
-    for row in quarantine.rows:
+    for row in quarantine.rows[:MOST_WARNINGS]:
         say(f"warning: no answer for {row}")
+    if quarantine.num_bad > MOST_WARNINGS:
+        say(f"warning: {quarantine.num_bad} rows in all have no answer")
     if settings.out == "-":
         return {}  # standard output belongs to the answers
     return {"out": settings.out, "answered": answered, "bad_rows": quarantine.num_bad}

@@ -1,5 +1,6 @@
 """pretrain: token shards -> a pre-trained model."""
 
+import math
 import re
 import time
 from dataclasses import replace
@@ -8,7 +9,7 @@ from typing import Any
 from bertworks.core.artifact import Origin
 from bertworks.core.batch import Batch
 from bertworks.core.device import prepare
-from bertworks.core.errors import DataError
+from bertworks.core.errors import DataError, TrainingError
 from bertworks.core.progress import say
 from bertworks.core.settings import as_command, as_json
 from bertworks.data.corpus_batches import BatchPlan, CorpusBatches
@@ -40,7 +41,7 @@ def run(settings: PretrainSettings) -> dict[str, Any]:
     batches, held_out = _batches(settings, shards)
     origin = Origin(
         command=as_command("pretrain", settings),
-        settings=as_json(settings),
+        settings=as_json(settings) | {"precision": machine.precision},
         seed=settings.seed,
         inputs={"shards": settings.shards},
     )
@@ -60,6 +61,11 @@ def run(settings: PretrainSettings) -> dict[str, Any]:
         evaluate=lambda: evaluate_objectives(model, held_out, machine=machine),
     )
     final = evaluate_objectives(model, held_out, machine=machine)
+    if not math.isfinite(final.score):
+        raise TrainingError(
+            f"the loss on held-out text is {final.metrics['loss']} in the end, so the weights are "
+            "broken; begin again elsewhere with a lower --lr"
+        )
     extra = {"held_out": final.metrics, "best_step": at.best_step}
     save_model(settings.out, model, tokenizer, origin=origin, extra=extra)
     return {
@@ -77,8 +83,8 @@ def _config(settings: PretrainSettings, shards: Shards) -> EncoderConfig:
         config = EncoderConfig.of_shape(int(shape[1]), int(shape[2]))
     else:
         config = EncoderConfig.named(settings.size)
-    positions = max(config.max_positions, settings.longest)
-    sized = replace(config, vocab_size=shards.vocab_size, max_positions=positions)
+    # A position that no text reaches would stay untrained, and be read by longer texts later.
+    sized = replace(config, vocab_size=shards.vocab_size, max_positions=settings.longest)
     return replace(sized, pad_id=shards.specials.pad).with_dropout(settings.dropout)
 
 

@@ -1,4 +1,4 @@
-"""The one way from examples to answers, used by scoring, prediction and the service alike."""
+"""The one way from examples to answers, used by scoring and prediction alike."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ import torch
 
 from bertworks.core.batch import Batch
 from bertworks.core.device import Machine
-from bertworks.core.errors import DataError
+from bertworks.core.errors import DataError, TrainingError
 from bertworks.data.example_batches import length_sorted_batches
 from bertworks.data.examples import Example
 from bertworks.data.packing import Features
@@ -66,6 +66,11 @@ def _logit_rows(
         moved = batch.to(machine.device)
         with machine.autocast():
             logits = model.logits(moved, task.name)
+        if not logits.isfinite().all():
+            raise TrainingError(
+                "the network's answers are no finite numbers, so its weights are broken; "
+                "train it again with a lower --lr"
+            )
         for place, part in zip(places, _by_text(logits, batch, task.name), strict=True):
             rows[place] = part
     model.train(was_training)

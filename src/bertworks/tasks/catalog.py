@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from bertworks.core.errors import UsageError
+from bertworks.core.errors import DataError, UsageError
 from bertworks.data.examples import Example
 from bertworks.tasks.classify import Classify
 from bertworks.tasks.fill_mask import FillMask
@@ -28,9 +28,15 @@ def make_task(name: str, labels: Sequence[str] = ()) -> Task:
     return TASKS[name](labels)
 
 
-def guess_task(example: Example) -> str:
-    """Return the task that an example's columns speak of."""
-    return "classify" if example.text_b is None else "match"
+def guess_task(examples: Sequence[Example]) -> str:
+    """Return the task that the columns of all examples speak of."""
+    is_pair = {example.text_b is not None for example in examples}
+    if len(is_pair) > 1:
+        odd = next(e for e in examples if (e.text_b is None) != (examples[0].text_b is None))
+        raise DataError(
+            f"line {odd.line}: some rows have a text_b and some have none; name the --task"
+        )
+    return "match" if is_pair == {True} else "classify"
 
 
 def find_labels(examples: Sequence[Example]) -> tuple[str, ...]:

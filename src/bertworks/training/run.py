@@ -125,20 +125,10 @@ class Run:
             file.write(json.dumps(clean) + "\n")
 
     def _check_settings(self, manifest: dict[str, Any]) -> None:
-        before, now = manifest["settings"], self.origin.settings
-        changed = _changed(before, now)
-        if changed:
-            key = changed[0]
+        if change := _first_change(manifest, self.origin):
             raise UsageError(
-                f"{self.folder} was begun with {key} = {before.get(key)!r}, now {now[key]!r}; "
-                "resume with the same settings or choose another --out"
+                f"{self.folder} was begun otherwise: {change}, or choose another --out"
             )
-        for name, path in self.origin.inputs.items():
-            if manifest["inputs"].get(name, {}).get("sha256") != name_input(path)["sha256"]:
-                raise UsageError(
-                    f"{path} has changed since {self.folder} was begun; "
-                    "put it back as it was or choose another --out"
-                )
 
     def _steps(self) -> list[int]:
         """Return the steps that have a checkpoint folder, whole or not."""
@@ -168,10 +158,10 @@ class Run:
 
 
 def is_finished(folder: Path, origin: Origin) -> bool:
-    """Tell whether a folder holds the finished run of these very settings."""
+    """Tell whether a folder holds the finished run of these very settings and inputs."""
     if not (folder / MANIFEST).exists():
         return False
-    return not _changed(open_artifact(folder, "model")["settings"], origin.settings)
+    return _first_change(open_artifact(folder, "model"), origin) is None
 
 
 def whole_checkpoints(folder: Path) -> list[Path]:
@@ -208,9 +198,16 @@ def _step_of(line: bytes) -> float:
         return math.inf
 
 
-def _changed(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """Return the settings that differ, those apart that cannot change a result."""
-    return [key for key in now if key not in FREE_SETTINGS and before.get(key) != now[key]]
+def _first_change(manifest: dict[str, Any], origin: Origin) -> str | None:
+    """Return what differs from the run that a manifest tells of, and what to do, or None."""
+    before, now = manifest["settings"], origin.settings
+    for key in now:
+        if key not in FREE_SETTINGS and before.get(key) != now[key]:
+            return f"{key} was {before.get(key)!r}, now {now[key]!r}; use the same settings"
+    for name, path in origin.inputs.items():
+        if manifest["inputs"].get(name, {}).get("sha256") != name_input(path)["sha256"]:
+            return f"{path} has changed since; put it back as it was"
+    return None
 
 
 def _write_counters(folder: Path, counters: Counters) -> None:
