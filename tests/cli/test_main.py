@@ -154,6 +154,14 @@ def test_a_missing_or_wrong_value_is_one_sentence(
     assert said in command(*words).refusal(2)
 
 
+@pytest.mark.parametrize(
+    "words", ["a b --out o --size 9", "--out o a b --size 9", "a --out o --size 9 b"]
+)
+def test_files_may_stand_before_between_and_behind_the_flags(words: str) -> None:
+    _, settings, _ = parse(["learn-vocab", *words.split()])
+    assert (settings.text, settings.out, settings.size) == ((Path("a"), Path("b")), Path("o"), 9)
+
+
 # Recipes and flags
 
 

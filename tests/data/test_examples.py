@@ -101,7 +101,7 @@ def test_bad_rows_of_tables_are_named_by_their_line_in_the_file(file: Write, suf
         (5, "holds a NUL character"),
         (7, "1 columns, but the header has 2"),
         (8, "3 columns, but the header has 2"),
-        (9, "no 'text' (found text, label)"),
+        (9, "'text' is empty or not a string"),
     ]
 
 
@@ -128,7 +128,7 @@ def test_bad_rows_of_jsonl_are_named_by_their_line(file: Write) -> None:
         (3, "not a JSON object"),
         (4, "not a JSON object"),
         (5, "no 'text' (found label)"),
-        (6, "no 'text' (found text, label)"),
+        (6, "'text' is empty or not a string"),
         (7, "no 'label' (found text)"),
         (8, "no 'label' (found text, label)"),
         (9, "no 'label' (found text, label)"),

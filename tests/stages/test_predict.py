@@ -95,7 +95,7 @@ def test_bad_rows_are_named_and_counted_and_the_others_answered(
         2: "not a JSON object",
         4: "not a JSON object",
         5: "no 'text' (found sentence)",
-        6: "no 'text' (found text)",
+        6: "'text' is empty or not a string",
         7: "a value holds half of a surrogate pair",
         8: "not UTF-8 at byte 13",
         9: "longer than 1,000,000 bytes; split it into lines",
@@ -114,6 +114,15 @@ def test_bad_rows_are_named_and_counted_and_the_others_answered(
     assert [line for line in piped.err.splitlines() if line.startswith("warning: ")] == [
         line.replace(str(data), "-") for line in said
     ]
+
+
+def test_many_bad_rows_are_counted_rather_than_all_named(classifier: Path, command: Run) -> None:
+    most = predict.MOST_WARNINGS
+    stdin = b"torn\n" * (most + 3) + b'{"text": "River."}\n'
+    ended = command("predict", "--model", classifier, "--data", "-", stdin=stdin)
+    assert [answer["line"] for answer in answers_in(ended.out)] == [most + 4]
+    assert ended.err.count("warning: no answer for - line") == most
+    assert f"warning: {most + 3} rows in all have no answer" in ended.err
 
 
 def test_a_stream_goes_in_and_answers_come_out(classifier: Path, process: Run) -> None:

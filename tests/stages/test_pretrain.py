@@ -50,7 +50,7 @@ def test_a_model_says_how_it_was_made(pretrained: Path, shards: Path) -> None:
         lr=0.002,
     )
     assert (manifest["kind"], manifest["seed"]) == ("model", 0)
-    assert manifest["settings"] == as_json(settings)
+    assert manifest["settings"] == as_json(settings) | {"precision": "fp32"}
     assert manifest["inputs"]["shards"]["path"] == str(shards)
     assert set(MODEL[:4]) < set(manifest["files"])
 
@@ -110,15 +110,13 @@ def test_a_size_that_cannot_be_is_one_sentence(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_texts_longer_than_usual_get_positions(
+def test_there_is_a_position_for_every_piece_of_the_longest_text_and_no_more(
     pretrain_words: Words, pretrained: Path, tmp_path: Path, command: Run
 ) -> None:
     assert command(*pretrain_words(tmp_path / "run", longest=700, steps=1)).code == 0
-    long, usual = (
-        json.loads((folder / "config.json").read_text())["max_position_embeddings"]
-        for folder in (tmp_path / "run", pretrained)
-    )
-    assert (long, usual) == (700, 512)
+    for folder, longest in ((tmp_path / "run", 700), (pretrained, 32)):
+        config = json.loads((folder / "config.json").read_text())
+        assert config["max_position_embeddings"] == longest
 
 
 def test_without_next_sentences_there_is_one_objective(
@@ -168,7 +166,7 @@ def test_an_unfinished_run_is_continued_only_when_that_is_asked_for(
     said = command(*pretrain_words(out)).refusal(2)
     assert said.startswith(f"{out} holds an unfinished run; continue it with --resume auto")
     changed = command(*pretrain_words(out, lr=0.5), "--resume", "auto").refusal(2)
-    assert changed.startswith(f"{out} was begun with lr = 0.002, now 0.5; resume with the same")
+    assert changed.startswith(f"{out} was begun otherwise: lr was 0.002, now 0.5; use the same")
     assert contents(out) == before
 
 

@@ -53,7 +53,7 @@ def parse(words: list[str]) -> tuple[str, Any, bool]:
             f"there is no command {name!r}{suggestion(name, COMMANDS)}; see bertworks --help"
         )
     parser = command_parser(name)
-    flags, unknown = parser.parse_known_args(words[1:])
+    flags, unknown = parser.parse_known_intermixed_args(words[1:])
     if unknown:
         hint = suggestion(unknown[0], list(parser._option_string_actions))
         raise UsageError(f"{name} does not know {unknown[0]!r}{hint}; see bertworks {name} --help")

@@ -80,7 +80,10 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
 
 
 def _task(settings: FinetuneSettings, training: list[Example]) -> Task:
-    name = settings.task or guess_task(training)
+    try:
+        name = settings.task or guess_task(training)
+    except DataError as error:
+        raise DataError(f"{settings.train} {error}") from error
     if settings.task is None:
         say(f"task: {name}, guessed from the columns")
     labels = find_labels(training)

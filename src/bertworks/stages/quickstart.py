@@ -30,7 +30,7 @@ from bertworks.stages.settings import QuickstartSettings
 from bertworks.training.run import read_log
 
 SHARES = {"train": 0.7, "dev": 0.1, "test": 0.2}
-NUM_PAIRS = {"train": 6000, "dev": 600, "test": 2000}
+NUM_PAIRS = {"train": 4800, "dev": 600, "test": 2000}
 MASKED = "If the file does not exist, an exception is [MASK]."
 STANDARD_ERROR = 2  # the file, not whatever stands in sys.stderr
 SYSTEMS = {"pretrained": "pre-trained BERT", "untrained": "same network, no pre-training"}

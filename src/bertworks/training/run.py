@@ -125,10 +125,8 @@ class Run:
             file.write(json.dumps(clean) + "\n")
 
     def _check_settings(self, manifest: dict[str, Any]) -> None:
-        if change := _first_change(manifest, self.origin):
-            raise UsageError(
-                f"{self.folder} was begun otherwise: {change}, or choose another --out"
-            )
+        if change := _first_change(self.folder, manifest, self.origin):
+            raise UsageError(f"{change} or choose another --out")
 
     def _steps(self) -> list[int]:
         """Return the steps that have a checkpoint folder, whole or not."""
@@ -161,7 +159,7 @@ def is_finished(folder: Path, origin: Origin) -> bool:
     """Tell whether a folder holds the finished run of these very settings and inputs."""
     if not (folder / MANIFEST).exists():
         return False
-    return _first_change(open_artifact(folder, "model"), origin) is None
+    return _first_change(folder, open_artifact(folder, "model"), origin) is None
 
 
 def whole_checkpoints(folder: Path) -> list[Path]:
@@ -198,15 +196,16 @@ def _step_of(line: bytes) -> float:
         return math.inf
 
 
-def _first_change(manifest: dict[str, Any], origin: Origin) -> str | None:
+def _first_change(folder: Path, manifest: dict[str, Any], origin: Origin) -> str | None:
     """Return what differs from the run that a manifest tells of, and what to do, or None."""
     before, now = manifest["settings"], origin.settings
     for key in now:
         if key not in FREE_SETTINGS and before.get(key) != now[key]:
-            return f"{key} was {before.get(key)!r}, now {now[key]!r}; use the same settings"
+            begun = f"{folder} was begun with {key} = {before.get(key)!r}, now {now[key]!r}"
+            return f"{begun}; resume with the same settings"
     for name, path in origin.inputs.items():
         if manifest["inputs"].get(name, {}).get("sha256") != name_input(path)["sha256"]:
-            return f"{path} has changed since; put it back as it was"
+            return f"{path} has changed since {folder} was begun; put it back as it was"
     return None
 
 
