@@ -32,7 +32,7 @@ def check_refused(ended: Any, reason: str) -> None:
 @pytest.mark.parametrize(
     ("largest_file", "what"),
     [
-        (1_000_000, "checkpoints/step-00000006: optimizer.safetensors"),
+        (700_000, "checkpoints/step-00000006: optimizer.safetensors"),
         (300_000, "model.safetensors"),
         (500, "log.jsonl"),
     ],

@@ -166,7 +166,7 @@ def test_an_unfinished_run_is_continued_only_when_that_is_asked_for(
     said = command(*pretrain_words(out)).refusal(2)
     assert said.startswith(f"{out} holds an unfinished run; continue it with --resume auto")
     changed = command(*pretrain_words(out, lr=0.5), "--resume", "auto").refusal(2)
-    assert changed.startswith(f"{out} was begun otherwise: lr was 0.002, now 0.5; use the same")
+    assert changed.startswith(f"{out} was begun with lr = 0.002, now 0.5; resume with the same")
     assert contents(out) == before
 
 
