@@ -52,7 +52,7 @@ class Page:
         finite = {name: [p for p in curve if _is_finite(p)] for name, curve in curves.items()}
         shown = {name: points for name, points in finite.items() if len(points) > 1}
         if shown:
-            chart = _chart(shown)
+            chart = _legend(list(shown)) + _chart(shown)
             self.parts.append(f"<figure><figcaption>{escape(title)}</figcaption>{chart}</figure>")
         lost = sum(len(curves[name]) - len(finite[name]) for name in curves)
         if lost:
@@ -87,16 +87,20 @@ def _chart(curves: dict[str, list[Point]]) -> str:
     margin = (high - low or abs(high) or 1.0) * 0.05
     box = (min(xs), max(xs), low - margin, high + margin)
     parts = [_axes(box)]
-    for number, (name, points) in enumerate(curves.items()):
+    for number, points in enumerate(curves.values()):
         color = COLORS[number % len(COLORS)]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (_place(point, box) for point in points))
         parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="1.8"/>')
-        x = WIDTH - RIGHT - 8
-        y = TOP + 16 + 18 * number
-        parts.append(
-            f'<text x="{x}" y="{y}" text-anchor="end" style="fill:{color}">{escape(name)}</text>'
-        )
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{"".join(parts)}</svg>'
+
+
+def _legend(names: Sequence[str]) -> str:
+    """Name the curves above the chart, where no curve can run over them."""
+    colored = (
+        f'<span style="color:{COLORS[number % len(COLORS)]}">{escape(name)}</span>'
+        for number, name in enumerate(names)
+    )
+    return f"<div>{' · '.join(colored)}</div>"
 
 
 def _axes(box: tuple[float, float, float, float]) -> str:
