@@ -1,9 +1,10 @@
 """What tests of several areas share: a small tokenizer, a small network, a machine, commands."""
 
 import io
+import struct
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +17,9 @@ from hypothesis import HealthCheck, settings
 import bertworks
 from bertworks.cli.main import main
 from bertworks.core.device import Machine
-from bertworks.model.config import EncoderConfig
-from bertworks.tokenizer.learn import learn_wordpiece
+from bertworks.model.config import STYLES, EncoderConfig
+from bertworks.tasks.task import Task, TaskModel
+from bertworks.tokenizer.learn import learn_byte_bpe, learn_unigram, learn_wordpiece
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 # The same examples in every run, no clock in the verdict, nothing written beside the tests.
@@ -66,6 +68,38 @@ def tokenizer() -> Tokenizer:
 
 
 @pytest.fixture(scope="session")
+def kinds(tokenizer: Tokenizer) -> dict[str, Tokenizer]:
+    """Learn a small vocabulary of each kind from the same sentences."""
+    return {
+        "wordpiece": tokenizer,
+        "byte-bpe": learn_byte_bpe(lambda: SENTENCES * 3, size=443, cased=True),
+        "unigram": learn_unigram(lambda: SENTENCES * 3, size=151, cased=False),
+    }
+
+
+@pytest.fixture(scope="session")
+def draw_model(kinds: dict[str, Tokenizer]) -> Callable[..., tuple[TaskModel, Tokenizer]]:
+    """Draw a small network of a family, with rows to spare, and the kind of tokenizer it has."""
+
+    def draw(family: str, *tasks: Task, **changes: Any) -> tuple[TaskModel, Tokenizer]:
+        kind = {"bert": "wordpiece", "albert": "unigram"}.get(family, "byte-bpe")
+        shape = {
+            "vocab_size": kinds[kind].vocab_size + 2,
+            "hidden_size": 18,
+            "num_layers": 4,
+            "num_heads": 3,
+            "feed_forward_size": 31,
+            "max_positions": 67,
+        }
+        if family == "albert":
+            shape["embedding_size"] = 11
+        drawn = EncoderConfig(**{**STYLES[family], **shape, **changes})
+        return TaskModel(drawn, tasks, seed=3, deviation=0.2).eval(), kinds[kind]
+
+    return draw
+
+
+@pytest.fixture(scope="session")
 def config(tokenizer: Tokenizer) -> EncoderConfig:
     """Describe a network with odd sizes, three heads of seven, for the small tokenizer."""
     return EncoderConfig(
@@ -75,7 +109,6 @@ def config(tokenizer: Tokenizer) -> EncoderConfig:
         num_heads=3,
         feed_forward_size=37,
         max_positions=67,
-        init_deviation=0.3,
     )
 
 
@@ -141,6 +174,54 @@ def process() -> Callable[..., Ended]:
         return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     return run
+
+
+@pytest.fixture(scope="session")
+def sentencepiece_model() -> Callable[..., bytes]:
+    """Write a SentencePiece model: pieces as (text, score, type), and a map of characters."""
+
+    def varint(number: int) -> bytes:
+        parts = [number >> shift & 127 for shift in range(0, max(number.bit_length(), 1), 7)]
+        return bytes([*(part | 128 for part in parts[:-1]), parts[-1]])
+
+    def message(number: int, data: bytes) -> bytes:
+        return varint(number << 3 | 2) + varint(len(data)) + data
+
+    def piece(text: str, score: float, kind: int) -> bytes:
+        told = message(1, text.encode()) + b"\x15" + struct.pack("<f", score)
+        return message(1, told if kind == 1 else told + bytes([24, kind]))  # 1 goes without saying
+
+    def write(
+        pieces: Sequence[tuple[str, float, int]], *, model_type: int = 1, characters: bytes = b""
+    ) -> bytes:
+        trainer = message(2, message(1, b"text.txt") + bytes([24, model_type]))
+        normalizer = message(3, message(1, b"own") + message(2, characters))
+        return b"".join(piece(*one) for one in pieces) + trainer + normalizer
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def character_map() -> Callable[[dict[str, str]], bytes]:
+    """Write a SentencePiece map of characters: which become which."""
+
+    def write(changes: dict[str, str]) -> bytes:
+        # A double array in which every node has a block of 256 places for its children.
+        units, blocks, texts = [0] * 256, {b"": 0}, b""
+        for key, value in changes.items():
+            data, at = key.encode(), 0
+            for end in range(1, len(data) + 1):
+                at = blocks[data[: end - 1]] ^ data[end - 1]
+                if data[:end] not in blocks:
+                    blocks[data[:end]] = len(units)
+                    units += [0] * 256
+                    units[at] = (at ^ blocks[data[:end]]) << 10 | data[end - 1]
+            units[at] |= 1 << 8
+            units[blocks[data]] = 1 << 31 | len(texts)
+            texts += value.encode() + b"\0"
+        return struct.pack(f"<{len(units) + 1}I", 4 * len(units), *units) + texts
+
+    return write
 
 
 @pytest.fixture(scope="session")

@@ -70,7 +70,7 @@ def test_gold_that_the_model_does_not_know_is_named() -> None:
 
 def test_fine_tuning_is_judged_by_the_first_metric(config, tokenizer, machine) -> None:
     task = make_task("classify", LABELS)
-    model = TaskModel(config, [task], seed=4).train()
+    model = TaskModel(config, [task], seed=4, deviation=0.3).train()
     texts = ["the cat", "北京", "a dog ran", "Paris"] * 3
     examples = [Example(text, label=LABELS[n % 2]) for n, text in enumerate(texts)]
     windows = windows_of(task, examples, tokenizer, longest=config.max_positions)
@@ -83,7 +83,8 @@ def test_fine_tuning_is_judged_by_the_first_metric(config, tokenizer, machine) -
 
 @pytest.fixture
 def model(config) -> TaskModel:
-    return TaskModel(config, [make_task("fill_mask"), make_task("next_sentence")], seed=3)
+    tasks = [make_task("fill_mask"), make_task("next_sentence")]
+    return TaskModel(config, tasks, seed=3, deviation=0.3)
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """Attention over flat batches: every kernel against the published formula."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -8,109 +10,214 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from bertworks.core.batch import Layout
-from bertworks.model.attention import attend, attend_by_run, attend_plainly, attend_varlen
+from bertworks.model.attention import (
+    Sight,
+    attend,
+    attend_banded,
+    attend_by_run,
+    attend_plainly,
+    attend_varlen,
+)
 
 HEADS, HEAD_SIZE = 3, 7
+TINY_RATE = 1e-12  # takes the way with dropout, and drops nothing
 
 # Runs of neighbours of equal length, text by text.
 lengths_in_runs = st.lists(
     st.tuples(st.integers(1, 4), st.sampled_from([1, 2, 3, 5, 8, 13, 31])), min_size=1, max_size=5
 ).map(lambda runs: tuple(length for count, length in runs for _ in range(count)))
+windows = st.none() | st.integers(1, 33)
 seeds = st.integers(0, 2**31)
+Kernel = Callable[..., Tensor]
 
 
-def draw_qkv(lengths: tuple[int, ...], seed: int, dtype: torch.dtype = torch.float32) -> Tensor:
+def draw_qkv(
+    lengths: tuple[int, ...], seed: int, dtype: torch.dtype = torch.float32
+) -> tuple[Tensor, ...]:
     random = torch.Generator().manual_seed(seed)
-    return torch.randn(sum(lengths), 3, HEADS, HEAD_SIZE, generator=random, dtype=dtype)
-
-
-@given(lengths_in_runs, seeds)
-def test_attention_by_run_equals_the_plain_formula(lengths: tuple[int, ...], seed: int) -> None:
-    qkv, layout = draw_qkv(lengths, seed), Layout.of(lengths)
-    torch.testing.assert_close(
-        attend_by_run(qkv, layout), attend_plainly(qkv, layout), atol=1e-5, rtol=0
+    return tuple(
+        torch.randn(sum(lengths), HEADS, HEAD_SIZE, generator=random, dtype=dtype) for _ in range(3)
     )
 
 
-@given(lengths_in_runs, seeds)
-def test_gradients_by_run_equal_those_of_the_plain_formula(
-    lengths: tuple[int, ...], seed: int
+def draw_scores(longest: int, seed: int) -> Tensor:
+    random = torch.Generator().manual_seed(seed)
+    return torch.randn(HEADS, longest, longest, generator=random)
+
+
+def with_gradients(kernel: Kernel, drawn: tuple[Tensor, ...], sight: Sight, **more) -> list[Tensor]:
+    """Return what a kernel gathers, and the gradients of what it reads."""
+    read = [x.clone().requires_grad_() for x in drawn]
+    if sight.scores is not None:
+        read.append(sight.scores.clone().requires_grad_())
+        sight = Sight(sight.layout, scores=read[-1])
+    gathered = kernel(*read[:3], sight, **more)
+    upstream = torch.randn(gathered.shape, generator=torch.Generator().manual_seed(17))
+    return [gathered.detach(), *torch.autograd.grad(gathered, read, upstream)]
+
+
+@given(lengths_in_runs, windows, seeds)
+def test_attention_by_run_equals_the_plain_formula_forward_and_backward(
+    lengths: tuple[int, ...], window: int | None, seed: int
 ) -> None:
-    layout = Layout.of(lengths)
-    upstream = draw_qkv(lengths, seed + 1)[:, 0]
-    gradients = []
-    for kernel in (attend_by_run, attend_plainly):
-        qkv = draw_qkv(lengths, seed).requires_grad_()
-        gradients += torch.autograd.grad(kernel(qkv, layout), qkv, upstream)
-    torch.testing.assert_close(gradients[0], gradients[1], atol=1e-5, rtol=0)
+    drawn, sight = draw_qkv(lengths, seed), Sight(Layout.of(lengths), window=window)
+    expected = with_gradients(attend_plainly, drawn, sight)
+    for rate in (0.0, TINY_RATE):
+        found = with_gradients(attend_by_run, drawn, sight, dropout=rate)
+        for ours, plain in zip(found, expected, strict=True):
+            torch.testing.assert_close(ours, plain, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("window", [1, 2, 5])
+@pytest.mark.parametrize("rate", [0.0, TINY_RATE])
+def test_banded_attention_equals_the_plain_formula_around_its_window(
+    window: int, rate: float
+) -> None:
+    for length in (1, window, window + 1, window + 2, 2 * window, 3 * window + 5):
+        lengths = (length,) * 2
+        drawn, sight = draw_qkv(lengths, seed=length), Sight(Layout.of(lengths), window=window)
+
+        def banded(*qkv: Tensor, window: int = window, length: int = length) -> Tensor:
+            texts = (x.unflatten(0, (2, length)).transpose(1, 2) for x in qkv[:3])
+            found = attend_banded(*texts, window=window, dropout=rate)
+            return found.transpose(1, 2).flatten(0, 1)
+
+        expected = with_gradients(attend_plainly, drawn, sight)
+        by_run = with_gradients(attend_by_run, drawn, sight, dropout=rate)
+        only = with_gradients(lambda q, k, v, _, kernel=banded: kernel(q, k, v), drawn, sight)
+        for ours, other, plain in zip(by_run, only, expected, strict=True):
+            torch.testing.assert_close(ours, plain, atol=1e-5, rtol=0)
+            torch.testing.assert_close(other, plain, atol=1e-5, rtol=0)
+
+
+def test_a_token_sees_as_far_as_its_window_and_no_farther() -> None:
+    q, k, v = draw_qkv((31,), seed=4)
+    v.requires_grad_()
+    sight = Sight(Layout.of((31,)), window=3)
+    for place in (0, 2, 3, 15, 28, 30):
+        (gradient,) = torch.autograd.grad(attend_by_run(q, k, v, sight)[place].sum(), v)
+        seen = gradient.abs().sum((1, 2)).nonzero().flatten().tolist()
+        assert seen == list(range(max(0, place - 3), min(31, place + 4)))
+
+
+@pytest.mark.parametrize("rate", [0.0, TINY_RATE])
+def test_the_memory_of_banded_attention_grows_with_the_length_and_not_its_square(
+    rate: float,
+) -> None:
+    def largest(length: int, window: int | None) -> int:
+        sizes = [0]
+
+        def keep(tensor: Tensor) -> Tensor:
+            sizes.append(tensor.untyped_storage().nbytes())
+            return tensor
+
+        drawn = [x.requires_grad_() for x in draw_qkv((length,), seed=5)]
+        sight = Sight(Layout.of((length,)), window=window)
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            attend_by_run(*drawn, sight, dropout=rate)
+        return max(sizes)
+
+    assert largest(640, window=4) <= 4 * largest(160, window=4)
+    if rate:  # without dropout the library keeps no weights of whole texts
+        assert largest(640, window=None) == 16 * largest(160, window=None)
+
+
+@given(lengths_in_runs, seeds)
+def test_scores_by_distance_are_added_in_every_kernel(lengths: tuple[int, ...], seed: int) -> None:
+    drawn = draw_qkv(lengths, seed)
+    sight = Sight(Layout.of(lengths), scores=draw_scores(max(lengths), seed))
+    expected = with_gradients(attend_plainly, drawn, sight)
+    for rate in (0.0, TINY_RATE):
+        found = with_gradients(attend_by_run, drawn, sight, dropout=rate)
+        for ours, plain in zip(found, expected, strict=True):
+            torch.testing.assert_close(ours, plain, atol=1e-5, rtol=0)
+
+
+def test_scores_by_distance_change_what_is_gathered() -> None:
+    drawn, layout = draw_qkv((5, 8), seed=6), Layout.of((5, 8))
+    plain = attend(*drawn, Sight(layout))
+    assert (attend(*drawn, Sight(layout, scores=draw_scores(8, 1))) - plain).abs().max() > 1e-2
+    even = torch.ones(HEADS, 8, 8)  # the same for every distance
+    torch.testing.assert_close(attend(*drawn, Sight(layout, scores=even)), plain)
 
 
 @pytest.mark.parametrize("kernel", [attend_by_run, attend_plainly])
-def test_gradients_agree_with_finite_differences(kernel) -> None:
-    lengths = (1, 2, 2, 3)
-    qkv = draw_qkv(lengths, seed=3, dtype=torch.float64).requires_grad_()
-    assert torch.autograd.gradcheck(lambda x: kernel(x, Layout.of(lengths)), qkv)
+@pytest.mark.parametrize("window", [None, 1])
+def test_gradients_agree_with_finite_differences(kernel: Kernel, window: int | None) -> None:
+    lengths = (1, 2, 2, 5)
+    qkv = [x.requires_grad_() for x in draw_qkv(lengths, seed=3, dtype=torch.float64)]
+    sight = Sight(Layout.of(lengths), window=window)
+    assert torch.autograd.gradcheck(lambda *x: kernel(*x, sight), qkv)
 
 
-@given(lengths_in_runs, seeds)
-def test_the_order_of_texts_does_not_matter(lengths: tuple[int, ...], seed: int) -> None:
-    texts = draw_qkv(lengths, seed).split(lengths)
+@given(lengths_in_runs, windows, seeds)
+def test_the_order_of_texts_does_not_matter(
+    lengths: tuple[int, ...], window: int | None, seed: int
+) -> None:
+    drawn = draw_qkv(lengths, seed)
     order = np.random.default_rng(seed).permutation(len(lengths))
     shuffled = tuple(lengths[i] for i in order)
-    straight = attend(torch.cat(texts), Layout.of(lengths)).split(lengths)
-    mixed = attend(torch.cat([texts[i] for i in order]), Layout.of(shuffled)).split(shuffled)
+    turned = [torch.cat([x.split(lengths)[i] for i in order]) for x in drawn]
+    straight = attend(*drawn, Sight(Layout.of(lengths), window=window)).split(lengths)
+    mixed = attend(*turned, Sight(Layout.of(shuffled), window=window)).split(shuffled)
     for place, i in enumerate(order):
         torch.testing.assert_close(mixed[place], straight[i], atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("kernel", [attend, attend_by_run, attend_plainly])
-def test_a_text_never_looks_at_its_neighbour(kernel) -> None:
+@pytest.mark.parametrize("window", [None, 2])
+def test_a_text_never_looks_at_its_neighbour(kernel: Kernel, window: int | None) -> None:
     lengths = (5, 1, 5, 7)
-    qkv, layout = draw_qkv(lengths, seed=5), Layout.of(lengths)
-    disturbed = qkv.clone()
-    disturbed[:5] += 10.0
-    before, after = kernel(qkv, layout), kernel(disturbed, layout)
+    drawn, sight = draw_qkv(lengths, seed=5), Sight(Layout.of(lengths), window=window)
+    disturbed = [x.clone() for x in drawn]
+    for x in disturbed:
+        x[:5] += 10.0
+    before, after = kernel(*drawn, sight), kernel(*disturbed, sight)
     assert torch.equal(before[5:], after[5:])
     # The same disturbance is seen when the layout puts both texts into one.
-    merged = Layout.of((6, 5, 7))
-    assert (kernel(qkv, merged)[5] - kernel(disturbed, merged)[5]).abs().max() > 1e-2
+    merged = Sight(Layout.of((6, 5, 7)), window=window)
+    assert (kernel(*drawn, merged)[5] - kernel(*disturbed, merged)[5]).abs().max() > 1e-2
 
 
-def test_a_text_of_one_token_gathers_its_own_value() -> None:
-    qkv = draw_qkv((1,), seed=6)
-    assert torch.equal(attend(qkv, Layout.of((1,))), qkv[:, 2])
+@pytest.mark.parametrize("window", [None, 1])
+def test_a_text_of_one_token_gathers_its_own_value(window: int | None) -> None:
+    drawn = draw_qkv((1,), seed=6)
+    assert torch.equal(attend(*drawn, Sight(Layout.of((1,)), window=window)), drawn[2])
 
 
-def test_large_scores_stay_finite() -> None:
+@pytest.mark.parametrize("window", [None, 1])
+def test_large_scores_stay_finite(window: int | None) -> None:
     lengths = (3, 5)
-    qkv = draw_qkv(lengths, seed=7) * 1e4
-    assert attend(qkv, Layout.of(lengths)).isfinite().all()
+    drawn = [x * 1e4 for x in draw_qkv(lengths, seed=7)]
+    assert attend(*drawn, Sight(Layout.of(lengths), window=window)).isfinite().all()
 
 
-def test_dropout_inside_attention_follows_the_seed() -> None:
+@pytest.mark.parametrize("window", [None, 1])
+def test_dropout_inside_attention_follows_the_seed(window: int | None) -> None:
     lengths = (5, 5, 3)
-    qkv, layout = draw_qkv(lengths, seed=8), Layout.of(lengths)
+    drawn, sight = draw_qkv(lengths, seed=8), Sight(Layout.of(lengths), window=window)
 
     def drop(seed: int) -> Tensor:
         torch.manual_seed(seed)
-        return attend(qkv, layout, dropout=0.5)
+        return attend(*drawn, sight, dropout=0.5)
 
     assert torch.equal(drop(1), drop(1))
     assert not torch.equal(drop(1), drop(2))
-    assert not torch.allclose(drop(1), attend(qkv, layout))
+    assert not torch.allclose(drop(1), attend(*drawn, sight))
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_the_flat_cuda_kernel_equals_the_plain_formula() -> None:
+@pytest.mark.parametrize("window", [None, 1, 16])
+def test_the_flat_cuda_kernel_equals_the_plain_formula(window: int | None) -> None:
     lengths = (1, 5, 5, 31, 130)
-    layout = Layout.of(lengths).to(torch.device("cuda"))
+    sight = Sight(Layout.of(lengths).to(torch.device("cuda")), window=window)
     random = torch.Generator().manual_seed(9)
-    drawn = torch.randn(sum(lengths), 3, HEADS, 64, generator=random)
+    drawn = torch.randn(3, sum(lengths), HEADS, 64, generator=random)
     results = []
     for kernel, dtype in ((attend_varlen, torch.bfloat16), (attend_plainly, torch.float32)):
         qkv = drawn.to("cuda", dtype).requires_grad_()
-        out = kernel(qkv, layout)
+        out = kernel(*qkv, sight)
         out.float().square().sum().backward()
         results.append((out.detach().float(), qkv.grad.float()))
     for ours, plain in zip(*results, strict=True):

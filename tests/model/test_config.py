@@ -1,15 +1,28 @@
 """The description of a network: the published sizes, and shapes that cannot be."""
 
 from dataclasses import FrozenInstanceError, fields, replace
+from typing import get_args
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bertworks.core.errors import UsageError
-from bertworks.model.config import SIZES, EncoderConfig
+from bertworks.model.config import (
+    PUBLISHED,
+    SIZES,
+    STYLES,
+    Bucketed,
+    EncoderConfig,
+    Family,
+    Local,
+    Rotary,
+    Sharing,
+)
+from bertworks.model.encoder import Encoder
 
-PUBLISHED = {
+BERTS = {
     "tiny": (2, 128, 2, 512),
     "mini": (4, 256, 4, 1024),
     "small": (4, 512, 8, 2048),
@@ -19,16 +32,16 @@ PUBLISHED = {
 }
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("name", BERTS)
 def test_a_named_size_is_the_published_one(name: str) -> None:
     config = EncoderConfig.named(name)
     shape = (config.num_layers, config.hidden_size, config.num_heads, config.feed_forward_size)
-    assert shape == PUBLISHED[name]
+    assert shape == BERTS[name]
     assert config.head_size == 64
 
 
 def test_every_named_size_is_checked_here() -> None:
-    assert set(SIZES) == set(PUBLISHED)
+    assert set(SIZES) == set(BERTS)
 
 
 def test_the_default_is_bert_base() -> None:
@@ -42,7 +55,8 @@ def test_an_unknown_size_is_answered_with_those_there_are() -> None:
 
 @given(st.integers(1, 40), st.integers(1, 20))
 def test_any_depth_and_any_multiple_of_64_is_a_shape(num_layers: int, heads: int) -> None:
-    config = EncoderConfig.of_shape(num_layers, 64 * heads)
+    config = EncoderConfig.named(f"{num_layers}x{64 * heads}")
+    assert (config.num_layers, config.hidden_size) == (num_layers, 64 * heads)
     assert (config.num_heads, config.head_size) == (heads, 64)
     assert config.feed_forward_size == 4 * config.hidden_size
 
@@ -61,13 +75,46 @@ def test_heads_that_cannot_share_the_width_are_refused() -> None:
         "num_heads",
         "feed_forward_size",
         "max_positions",
-        "num_segments",
+        "embedding_size",
     ],
 )
-@pytest.mark.parametrize("value", [0, -3])
-def test_a_size_that_is_not_positive_is_refused_by_name(field: str, value: int) -> None:
-    with pytest.raises(UsageError, match=rf"{field} is {value}"):
+@pytest.mark.parametrize("value", [0, -3, 5.0, "5"])
+def test_a_size_that_is_no_positive_number_is_refused_by_name(field: str, value: object) -> None:
+    with pytest.raises(UsageError, match=rf"{field} is {value!r}; .* whole number from 1 up"):
         EncoderConfig(**{field: value})
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: EncoderConfig(num_segments=-1), "num_segments is -1"),
+        (lambda: Local(window=0), "window is 0"),
+        (lambda: Local(window=3, full_every=0), "full_every is 0"),
+        (lambda: Sharing(num_groups=0), "num_groups is 0"),
+        (lambda: Sharing(group_size=0), "group_size is 0"),
+        (lambda: Bucketed(num_buckets=3), "num_buckets is 3"),
+        (lambda: Bucketed(num_buckets=512), "num_buckets is 512"),
+        (lambda: EncoderConfig(norm_epsilon=0.0), "norm_epsilon is 0.0"),
+        (lambda: EncoderConfig(family="gpt"), r"family is 'gpt'; known are .*'roberta'"),
+        (lambda: EncoderConfig(activation="sine"), r"activation is 'sine'; known are .*'relu'"),
+        (lambda: EncoderConfig(mixer="fourier"), r"mixer is 'fourier'; known are .*'recurrent'"),
+        (
+            lambda: EncoderConfig(hidden_size=21, num_heads=3, positions=Rotary()),
+            "width 7 cannot be turned in pairs",
+        ),
+        (
+            lambda: EncoderConfig(hidden_size=21, num_heads=3, mixer="recurrent"),
+            "hidden_size 21 cannot be shared by two directions",
+        ),
+        (
+            lambda: EncoderConfig(positions=Bucketed(), local=Local(window=5)),
+            "local attention knows no scores by distance",
+        ),
+    ],
+)
+def test_what_cannot_be_built_is_refused_with_the_reason(make, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        make()
 
 
 @pytest.mark.parametrize("field", ["dropout", "attention_dropout"])
@@ -89,3 +136,97 @@ def test_a_description_cannot_be_changed_and_stays_small() -> None:
     with pytest.raises(FrozenInstanceError):
         EncoderConfig().hidden_size = 5  # type: ignore[misc]
     assert len(fields(EncoderConfig)) <= 20
+
+
+# Parameters of the published networks as they are counted elsewhere, and how ours differ from that:
+# the two places that RoBERTa and MPNet never use, and poolers that the published ones do not have.
+COUNTS = {
+    "bert-base": (109_482_240, 0),
+    "roberta-base": (124_645_632, -2 * 768),
+    "distilbert-base": (66_362_880, 768 * 768 + 768),
+    "albert-base": (11_683_584, 0),
+    "albert-xxlarge": (222_595_584, 0),
+    "electra-small": (13_483_008, 256 * 256 + 256),
+    "electra-base": (108_891_648, 768 * 768 + 768),
+    "mpnet-base": (109_486_464, -2 * 768),
+    "modernbert-base": (149_014_272, 768 * 768 + 768),
+    "modernbert-large": (394_781_696, 1024 * 1024 + 1024),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_a_named_network_has_as_many_parameters_as_the_published_one(name: str) -> None:
+    with torch.device("meta"):
+        encoder = Encoder(EncoderConfig.named(name))
+    published, difference = COUNTS[name]
+    assert sum(p.numel() for p in encoder.parameters()) == published + difference
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("size", [*SIZES, "3x64"])
+def test_every_family_has_every_size(style: str, size: str) -> None:
+    name = f"{style}-{size}" if style else size
+    config = EncoderConfig.named(name)
+    assert config.family == STYLES[style].get("family", "bert")
+    if name not in PUBLISHED:
+        shape = SIZES.get(size, (3, 64))
+        assert (config.num_layers, config.hidden_size) == shape
+
+
+def test_every_family_has_a_name() -> None:
+    assert {config.get("family", "bert") for config in STYLES.values()} == set(get_args(Family))
+
+
+@pytest.mark.parametrize("name", ["gpt-base", "roberta_base-base"])
+def test_an_unknown_family_is_answered_with_those_there_are(name: str) -> None:
+    with pytest.raises(UsageError, match=r"no family '.*'; the families are bert, roberta, "):
+        EncoderConfig.named(name)
+
+
+@pytest.mark.parametrize("name", ["roberta-huge", "roberta-", "roberta-3x", "x64", "3x64x2", ""])
+def test_an_unknown_size_of_a_family_is_answered_with_those_there_are(name: str) -> None:
+    with pytest.raises(UsageError, match=r"no size '.*'; use tiny, .* or LAYERSxWIDTH"):
+        EncoderConfig.named(name)
+
+
+@given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 3))
+def test_sharing_runs_each_group_in_turn_and_all_blocks_of_it(
+    num_layers: int, num_groups: int, group_size: int
+) -> None:
+    sharing = Sharing(num_groups=min(num_groups, num_layers), group_size=group_size)
+    config = EncoderConfig(num_layers=num_layers, sharing=sharing)
+    order = config.block_order
+    assert len(order) == num_layers * group_size
+    assert sorted(set(order)) == list(range(config.num_blocks))
+    firsts = order[::group_size]
+    assert list(firsts) == sorted(firsts)
+    for start in range(0, len(order), group_size):
+        first = order[start]
+        assert first % group_size == 0
+        assert order[start : start + group_size] == tuple(range(first, first + group_size))
+
+
+def test_without_sharing_every_layer_has_a_block() -> None:
+    config = EncoderConfig(num_layers=5)
+    assert (config.num_blocks, config.block_order) == (5, (0, 1, 2, 3, 4))
+
+
+@pytest.mark.parametrize(
+    ("local", "is_local"),
+    [
+        (None, [False] * 7),
+        (Local(window=5), [True] * 7),
+        (Local(window=5, full_every=1), [False] * 7),
+        (Local(window=5, full_every=3), [False, True, True, False, True, True, False]),
+    ],
+)
+def test_every_so_manieth_layer_sees_the_whole_text(
+    local: Local | None, is_local: list[bool]
+) -> None:
+    config = EncoderConfig(num_layers=7, local=local)
+    assert [config.is_local(layer) for layer in config.layers] == is_local
+
+
+def test_a_piece_is_as_wide_as_the_blocks_unless_said_otherwise() -> None:
+    assert EncoderConfig(hidden_size=24).piece_size == 24
+    assert EncoderConfig(hidden_size=24, embedding_size=5).piece_size == 5

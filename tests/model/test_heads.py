@@ -11,7 +11,7 @@ from bertworks.core.batch import Batch, Target
 from bertworks.data.packing import flatten
 from bertworks.model.config import EncoderConfig
 from bertworks.model.encoder import ACTIVATIONS, Encoder, initialize
-from bertworks.model.heads import PieceHead, TextHead
+from bertworks.model.heads import PieceHead, TextHead, TokenHead
 
 CONFIG = EncoderConfig(
     vocab_size=97,
@@ -20,7 +20,6 @@ CONFIG = EncoderConfig(
     num_heads=3,
     feed_forward_size=37,
     max_positions=53,
-    init_deviation=0.3,
 )
 PLACES = (1, 4, 5, 11)
 
@@ -119,3 +118,73 @@ def test_a_text_head_drops_out_in_training_only(hidden, batch, encoder) -> None:
     assert torch.equal(first, second)
     pooled = encoder.pool(hidden, batch.layout)
     torch.testing.assert_close(first, head.output(pooled), atol=1e-6, rtol=0)
+
+
+def test_an_untied_piece_head_has_a_decoder_of_its_own(hidden, batch, encoder) -> None:
+    head = PieceHead(CONFIG, target="hidden", tied=False)
+    initialize(head, deviation=0.3, seed=2)
+    assert head.decoder.shape == (97, 21)
+    assert head.decoder.any()
+    before = head(hidden, batch, encoder)
+    with torch.no_grad():
+        encoder.embeddings.pieces.weight.zero_()
+        assert torch.equal(head(hidden, batch, encoder), before)
+        head.decoder[8] += 1.0
+    changed = (head(hidden, batch, encoder) - before).abs().sum(0).nonzero().flatten().tolist()
+    assert changed == [8]
+
+
+def test_a_piece_head_ends_as_wide_as_the_pieces(hidden, batch) -> None:
+    narrow = replace(CONFIG, embedding_size=10)
+    encoder, head = Encoder(narrow), PieceHead(narrow, target="hidden")
+    assert head.transform.weight.shape == (10, 21)
+    assert head(hidden, batch, encoder).shape == (4, 97)
+
+
+def test_a_piece_head_without_biases_keeps_that_of_the_pieces() -> None:
+    names = dict(PieceHead(replace(CONFIG, biases=False), target="hidden").named_parameters())
+    assert set(names) == {"bias", "transform.weight", "norm.weight"}
+
+
+@pytest.mark.parametrize(
+    ("family", "bend"),
+    [
+        ("bert", "relu"),
+        ("distilbert", "relu"),
+        ("albert", "relu"),
+        ("bertworks", "relu"),
+        ("roberta", "gelu"),
+        ("electra", "gelu"),
+        ("mpnet", "gelu"),
+        ("modernbert", "gelu"),
+    ],
+)
+def test_a_piece_head_bends_as_its_family_does(
+    family, bend: str, head, hidden, batch, encoder
+) -> None:
+    other = PieceHead(replace(CONFIG, family=family, activation="relu"), target="hidden")
+    other.load_state_dict(head.state_dict())
+    head.activation = ACTIVATIONS[bend]
+    assert torch.equal(other(hidden, batch, encoder), head(hidden, batch, encoder))
+
+
+def test_a_token_head_is_the_published_formula_at_the_places_asked_for(
+    hidden, batch, encoder
+) -> None:
+    head = TokenHead(CONFIG, target="hidden", num_labels=5)
+    initialize(head, deviation=0.3, seed=6)
+    bent = functional.gelu(head.transform(hidden[list(PLACES)]))
+    torch.testing.assert_close(head(hidden, batch, encoder), head.output(bent))
+    everywhere = replace(batch, targets={"hidden": Target(torch.zeros(13), at=None)})
+    assert head(hidden, everywhere, encoder).shape == (13, 5)
+
+
+@pytest.mark.parametrize("pooling", [None, "first", "mean", "max"])
+def test_a_text_head_reads_the_pooled_vector_it_was_made_for(
+    pooling, hidden, batch, encoder
+) -> None:
+    head = TextHead(CONFIG, num_labels=5, pooling=pooling)
+    pooled = encoder.pool(hidden, batch.layout, pooling)
+    assert torch.equal(head(hidden, batch, encoder), head.output(pooled))
+    differs = not torch.equal(pooled, encoder.pool(hidden, batch.layout))
+    assert differs is (pooling in ("mean", "max"))

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from bertworks.core.errors import ArtifactError
-from bertworks.model.weights import Account, load_weights, read_tensors, write_tensors
+from bertworks.model.weights import (
+    Account,
+    TensorFiles,
+    find_weights,
+    load_weights,
+    read_pickles,
+    read_tensors,
+    write_tensors,
+)
 
 
 def make_network(*, width: int = 5) -> nn.Module:
@@ -185,8 +193,197 @@ def test_a_pickle_is_refused_and_never_run(tmp_path: Path) -> None:
     assert canary.exists()
 
 
-def test_a_zipped_checkpoint_of_torch_is_refused(tmp_path: Path, weights) -> None:
+@pytest.mark.parametrize("is_zipped", [True, False])
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+def test_a_checkpoint_of_torch_is_refused_with_the_way_to_import_it(
+    tmp_path: Path, weights, is_zipped: bool, protocol: int
+) -> None:
     file = tmp_path / "model.safetensors"
+    torch.save(weights, file, _use_new_zipfile_serialization=is_zipped, pickle_protocol=protocol)
+    for read in (read_tensors, lambda file: TensorFiles([file])):
+        with pytest.raises(ArtifactError, match="it is a pickle: bertworks import reads those"):
+            read(file)
+
+
+def test_a_torn_file_is_not_taken_for_a_pickle(tmp_path: Path) -> None:
+    file = tmp_path / "model.safetensors"
+    header = json.dumps({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).encode()
+    for size in (0x80, 0x280, 0x480):  # lengths that look like the beginning of a pickle
+        file.write_bytes(struct.pack("<Q", size) + header.ljust(size) + b"0000")
+        with pytest.raises(ArtifactError, match=r"safetensors: .*; fetch it again"):
+            read_tensors(file)
+        file.write_bytes(struct.pack("<Q", size) + header.ljust(size) + b"00000000")
+        assert read_tensors(file)["a"].shape == (2,)
+
+
+def write_parts(folder: Path, weights: dict[str, Tensor], **changes: object) -> Path:
+    """Write weights as two files and an index of them."""
+    names = list(weights)
+    parts = {"part-1.safetensors": names[::2], "part-2.safetensors": names[1::2]}
+    for file, own in parts.items():
+        write_tensors(folder / file, {name: weights[name] for name in own})
+    places: dict[str, object] = {name: file for file, own in parts.items() for name in own}
+    index = {"metadata": {"total_size": 1}, "weight_map": places | changes}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    return folder
+
+
+def test_weights_in_parts_are_one_mapping(tmp_path: Path, weights) -> None:
+    files = find_weights(write_parts(tmp_path, weights))
+    assert [file.name for file in files] == ["part-1.safetensors", "part-2.safetensors"]
+    found = TensorFiles(files)
+    assert set(found) == set(weights)
+    assert len(found) == 4
+    assert all(torch.equal(found[name], weights[name]) for name in weights)
+    model = make_network()
+    assert load_weights(model, found).is_complete
+    with pytest.raises(KeyError):
+        found["nowhere"]
+
+
+def test_one_whole_file_is_preferred_to_parts(tmp_path: Path, weights) -> None:
+    write_parts(tmp_path, weights)
+    write_tensors(tmp_path / "model.safetensors", weights)
+    assert find_weights(tmp_path) == [tmp_path / "model.safetensors"]
+
+
+def test_a_part_that_is_not_there_is_named(tmp_path: Path, weights) -> None:
+    write_parts(tmp_path, weights)
+    (tmp_path / "part-2.safetensors").unlink()
+    with pytest.raises(ArtifactError, match=r"there is no .*part-2\.safetensors"):
+        TensorFiles(find_weights(tmp_path))
+
+
+def test_a_torn_part_is_named(tmp_path: Path, weights) -> None:
+    write_parts(tmp_path, weights)
+    file = tmp_path / "part-2.safetensors"
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(ArtifactError, match=r"part-2\.safetensors cannot be read"):
+        TensorFiles(find_weights(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "name", ["../stranger.safetensors", "/etc/passwd", "sub/part.safetensors", 3, None]
+)
+def test_an_index_never_leads_out_of_its_folder(tmp_path: Path, weights, name: object) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    write_tensors(tmp_path / "stranger.safetensors", weights)
+    write_parts(folder, weights, **{"heads.weight": name})
+    with pytest.raises(ArtifactError, match=r"index\.json names .* no file of this folder"):
+        find_weights(folder)
+
+
+@pytest.mark.parametrize("name", ["..", ".", ""])
+def test_an_index_that_names_a_folder_is_refused(tmp_path: Path, weights, name: str) -> None:
+    write_parts(tmp_path, weights, **{"heads.weight": name})
+    with pytest.raises(ArtifactError, match=r"there is no |no file of this folder"):
+        TensorFiles(find_weights(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["{", "", "[]", "{}", '{"weight_map": 3}', '{"weight_map": {}}', '{"weight_map": {"a": []}}'],
+)
+def test_an_index_without_parts_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / "model.safetensors.index.json").write_text(content)
+    with pytest.raises(ArtifactError, match=r"index\.json names no parts"):
+        find_weights(tmp_path)
+
+
+def test_a_file_put_in_its_place_changes_nothing_that_was_opened(tmp_path: Path, weights) -> None:
+    file, other = tmp_path / "model.safetensors", tmp_path / "other.safetensors"
+    write_tensors(file, weights)
+    write_tensors(other, {name: tensor + 1 for name, tensor in weights.items()})
+    found = TensorFiles([file])
+    other.replace(file)
+    assert torch.equal(found["heads.bias"], weights["heads.bias"])
+    assert torch.equal(TensorFiles([file])["heads.bias"], weights["heads.bias"] + 1)
+
+
+def test_a_network_changes_nothing_in_the_file_that_it_was_loaded_from(
+    tmp_path: Path, weights
+) -> None:
+    file = tmp_path / "model.safetensors"
+    write_tensors(file, weights)
+    content = file.read_bytes()
+    with torch.device("meta"):
+        model = make_network()
+    load_weights(model, TensorFiles([file]))
+    with torch.no_grad():
+        model.get_parameter("heads.weight").add_(1.0)
+    assert torch.equal(model.get_parameter("heads.weight"), weights["heads.weight"] + 1)
+    assert file.read_bytes() == content
+
+
+def test_what_should_be_fresh_is_not_loaded_though_it_is_there(weights) -> None:
+    model = make_network()
+    with torch.no_grad():
+        model.get_parameter("heads.weight").fill_(7.0)
+    weights["heads.weight"] = torch.zeros(9, 9)  # of another shape, even
+    account = load_weights(model, weights, may_miss=["heads."], fresh=["heads."])
+    assert account.missing == ("heads.weight", "heads.bias")
+    assert account.matched == ("encoder.weight", "encoder.bias")
+    assert bool((model.get_parameter("heads.weight") == 7.0).all())
+
+
+def test_parts_of_a_larger_encoder_are_refused_by_name(weights) -> None:
+    weights["encoder.blocks.7.weight"] = torch.zeros(1)
+    with pytest.raises(ArtifactError, match=r"no place for encoder\.blocks\.7\.weight"):
+        load_weights(make_network(), weights)
+
+
+# Pickles, which only an import reads
+
+
+@pytest.mark.parametrize("is_zipped", [True, False])
+def test_pickled_tensors_are_read_as_they_are(tmp_path: Path, weights, is_zipped: bool) -> None:
+    file = tmp_path / "pytorch_model.bin"
+    torch.save(weights, file, _use_new_zipfile_serialization=is_zipped)
+    again = read_pickles(tmp_path)
+    assert again.keys() == weights.keys()
+    assert all(torch.equal(again[name], weights[name]) for name in weights)
+
+
+def test_pickles_in_parts_are_one_table(tmp_path: Path, weights) -> None:
+    for number, name in enumerate(weights, start=1):
+        part = tmp_path / f"pytorch_model-{number:05}-of-{len(weights):05}.bin"
+        torch.save({name: weights[name]}, part)
+    assert read_pickles(tmp_path).keys() == weights.keys()
+
+
+@pytest.mark.parametrize(
+    "data", [[torch.ones(3)], torch.ones(3), {"a": 3}, {3: torch.ones(3)}, {"a": {"b": None}}, None]
+)
+def test_a_pickle_of_something_else_is_no_table_of_tensors(tmp_path: Path, data: object) -> None:
+    torch.save(data, tmp_path / "pytorch_model.bin")
+    with pytest.raises(ArtifactError, match=r"pytorch_model\.bin is no table of tensors"):
+        read_pickles(tmp_path)
+
+
+def test_a_pickle_with_code_in_it_is_refused_and_the_code_not_run(tmp_path: Path) -> None:
+    canary, file = tmp_path / "canary", tmp_path / "pytorch_model.bin"
+    for is_zipped in (True, False):
+        torch.save({"a": Bomb(canary)}, file, _use_new_zipfile_serialization=is_zipped)
+        with pytest.raises(ArtifactError, match=r"was refused \(.*; it is damaged, or holds more"):
+            read_pickles(tmp_path)
+        assert not canary.exists()
+    torch.load(file, weights_only=False)  # noqa: TID251 (what the refusal saved us from)
+    assert canary.exists()
+
+
+def test_a_pickle_cut_anywhere_is_refused(tmp_path: Path, weights) -> None:
+    file = tmp_path / "pytorch_model.bin"
     torch.save(weights, file)
-    with pytest.raises(ArtifactError, match="cannot be read as safetensors"):
-        read_tensors(file)
+    whole = file.read_bytes()
+    for size in range(0, len(whole), 97):
+        file.write_bytes(whole[:size])
+        with pytest.raises(ArtifactError, match=r"pytorch_model\.bin was refused") as refused:
+            read_pickles(tmp_path)
+        assert "\n" not in str(refused.value)
+
+
+def test_without_a_pickle_there_is_nothing_to_import(tmp_path: Path, weights) -> None:
+    write_tensors(tmp_path / "model.safetensors", weights)
+    with pytest.raises(ArtifactError, match=r"has no pytorch_model\.bin; there is nothing to"):
+        read_pickles(tmp_path)

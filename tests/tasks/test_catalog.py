@@ -1,5 +1,7 @@
 """The tasks by name, and what a file of examples says about its own."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,6 +29,27 @@ def test_labels_belong_to_the_tasks_that_choose_among_them() -> None:
     assert make_task("match", ["x", "y"]).labels == ("x", "y")
     assert make_task("fill_mask", ["x", "y"]).labels == ()
     assert make_task("next_sentence", ["x", "y"]).labels == ("next", "random")
+    assert make_task("sentence_order", ["x", "y"]).labels == ("in order", "swapped")
+    assert make_task("replaced_token", ["x", "y"]).labels == ()
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_is_made_again_from_its_labels_and_options(name: str) -> None:
+    task = make_task(name, ("a", "b"))
+    again = make_task(name, task.labels, **json.loads(json.dumps(task.options)))
+    assert (again.name, again.labels, again.options) == (name, task.labels, task.options)
+
+
+def test_options_reach_the_task() -> None:
+    assert make_task("fill_mask", tied=False).options == {"tied": False}
+    task = make_task("match", ("a", "b"), pooling="mean", dropout=0.25)
+    assert task.options == {"pooling": "mean", "dropout": 0.25}
+
+
+@pytest.mark.parametrize("name", ["fill_mask", "next_sentence", "classify", "match"])
+def test_an_unknown_option_is_named(name: str) -> None:
+    with pytest.raises(UsageError, match=rf"task {name} cannot be made with .*'color'"):
+        make_task(name, ("a", "b"), color="red")
 
 
 def test_a_second_text_speaks_of_matching() -> None:

@@ -120,3 +120,20 @@ def test_the_head_has_one_logit_per_label(task, config) -> None:
     head = task.head(config)
     assert head.output.out_features == 3
     assert head.dropout.p == config.dropout
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.25])
+def test_the_head_is_made_by_the_options_of_the_task(config, rate: float) -> None:
+    head = Classify(LABELS, pooling="mean", dropout=rate).head(config)
+    assert (head.pooling, head.dropout.p) == ("mean", rate)
+
+
+def test_separators_are_as_many_as_the_tokenizer_puts_between(kinds) -> None:
+    tokenizer = kinds["byte-bpe"]
+    specials = tokenizer.specials
+    assert specials.num_between == 2
+    (window,) = Classify(LABELS).features(Example("the cat", "a dog"), tokenizer, longest=67)
+    assert window.tokens.tolist().count(specials.separator) == 3
+    windows = Classify(LABELS).features(Example("a cat " * 9, "a dog " * 9), tokenizer, longest=19)
+    assert max(len(window.tokens) for window in windows) <= 19
+    assert min(window.tokens.tolist().count(specials.separator) for window in windows) == 3

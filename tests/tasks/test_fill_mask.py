@@ -14,6 +14,7 @@ from bertworks.data.examples import Example
 from bertworks.data.packing import flatten
 from bertworks.data.windows import cut_spans
 from bertworks.tasks.fill_mask import FillMask
+from bertworks.tokenizer.learn import learn_byte_bpe
 
 masked_words = st.lists(
     st.sampled_from(["cat", "dog", "北京", "[MASK]", "xyz"]), min_size=0, max_size=150
@@ -82,6 +83,26 @@ def test_candidates_come_best_first(task, tokenizer) -> None:
         assert [c["token"] for c in mask] == [tokenizer.piece(i) for i in expected.indices.tolist()]
 
 
+def test_the_mask_of_bert_is_understood_by_other_families(task) -> None:
+    tokenizer = learn_byte_bpe(lambda: ["the cat sat on the mat"] * 3, size=270, cased=True)
+    asked = []
+    for mask in ("[MASK]", "<mask>"):
+        (window,) = task.features(Example(f"the {mask} sat"), tokenizer, longest=67)
+        (at,) = window.goals["fill_mask"].at
+        assert window.tokens[at] == tokenizer.specials.mask
+        asked.append(window.tokens.tolist())
+    assert asked[0] == asked[1]
+
+
+def test_candidates_are_shown_without_the_marks_of_spaces(task) -> None:
+    tokenizer = learn_byte_bpe(lambda: ["the cat sat on the mat"] * 3, size=285, cased=True)
+    best = tokenizer.ids_of(["the cat"])[0][-1]
+    assert tokenizer.piece(best) == "Ġcat"
+    logits = np.zeros((1, tokenizer.vocab_size), np.float32)
+    logits[0, best] = 3
+    assert task.decode(logits, tokenizer)["masks"][0][0]["token"] == "cat"
+
+
 def test_the_probabilities_of_all_candidates_sum_to_one(tokenizer) -> None:
     task = FillMask(num_candidates=tokenizer.vocab_size)
     logits = np.random.default_rng(2).normal(size=(1, tokenizer.vocab_size)) * 1e3
@@ -106,3 +127,22 @@ def test_accuracy_counts_the_best_candidate_of_the_first_mask(task) -> None:
     answers = [answer("cat", "dog"), answer("dog", "cat"), answer("mat", "dog")]
     examples = [Example("[MASK]", label=label) for label in ("cat", "cat", "mat")]
     assert task.metrics(answers, examples) == {"accuracy": pytest.approx(2 / 3)}
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_head_is_tied_unless_the_options_say_otherwise(config, tied: bool) -> None:
+    task = FillMask(tied=tied)
+    assert task.options == {"tied": tied}
+    assert (task.head(config).decoder is None) is tied
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "byte-bpe", "unigram"])
+@pytest.mark.parametrize("own", [True, False])
+def test_a_mask_is_written_in_berts_way_or_in_the_tokenizers_own(
+    task, kinds, kind: str, own: bool
+) -> None:
+    tokenizer = kinds[kind]
+    mask = tokenizer.mask_piece if own else "[MASK]"
+    (window,) = task.features(Example(f"the {mask} sat"), tokenizer, longest=67)
+    (place,) = window.goals["fill_mask"].at
+    assert window.tokens[place] == tokenizer.specials.mask

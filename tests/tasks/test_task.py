@@ -5,17 +5,23 @@ import pytest
 import torch
 
 from bertworks.core.batch import Batch
+from bertworks.core.errors import DataError
 from bertworks.data.examples import Example
 from bertworks.data.packing import Features, Goal, flatten
+from bertworks.model.config import STYLES
+from bertworks.model.weights import load_weights
 from bertworks.tasks.catalog import TASKS, make_task
 from bertworks.tasks.classify import Classify
 from bertworks.tasks.fill_mask import FillMask
 from bertworks.tasks.task import TaskModel
 
+STYLE_TASKS = ("fill_mask", "replaced_token", "sentence_order", "classify")
+
 
 @pytest.fixture
 def model(config) -> TaskModel:
-    return TaskModel(config, [FillMask(), Classify(("a", "b", "c"))], seed=5).eval()
+    tasks = [FillMask(), Classify(("a", "b", "c"))]
+    return TaskModel(config, tasks, seed=5, deviation=0.3).eval()
 
 
 @pytest.fixture
@@ -61,7 +67,7 @@ def test_a_task_added_changes_no_weight_of_the_others(config) -> None:
     for name, parameter in alone.named_parameters():
         assert torch.equal(parameter, both.get_parameter(name))
     other = TaskModel(config, [FillMask()], seed=6)
-    assert not torch.equal(alone.encoder.pooler.weight, other.encoder.pooler.weight)
+    assert not torch.equal(alone.encoder.pooler.dense.weight, other.encoder.pooler.dense.weight)
 
 
 def test_a_model_without_tasks_still_encodes(config, batch) -> None:
@@ -74,7 +80,8 @@ def test_a_model_without_tasks_still_encodes(config, batch) -> None:
 @pytest.mark.parametrize("name", TASKS)
 def test_every_task_knows_the_five_things(name: str, config, tokenizer) -> None:
     task = make_task(name, ("a", "b"))
-    example = Example("the [MASK] sat", None if name == "fill_mask" else "a dog ran")
+    reads_one = name in ("fill_mask", "replaced_token")
+    example = Example("the [MASK] sat", None if reads_one else "a dog ran")
     windows = task.features(example, tokenizer, longest=31)
     model = TaskModel(config, [task], seed=1).eval()
     batch = flatten(windows)
@@ -82,6 +89,65 @@ def test_every_task_knows_the_five_things(name: str, config, tokenizer) -> None:
     assert len(logits) == len(batch.targets[name].values)
     assert float(model(batch)[name].detach()) == 0.0  # nothing was said about what is right
     answer = task.decode(logits.detach().numpy(), tokenizer)
+    if name == "replaced_token":
+        with pytest.raises(DataError, match="scored in pre-training only"):
+            task.metrics([answer], [example])
+        return
     gold = answer["label"] if "label" in answer else answer["masks"][0][0]["token"]
     scores = task.metrics([answer], [Example(example.text, example.text_b, gold)])
     assert next(iter(scores.items())) == ("accuracy", 1.0)
+
+
+def test_a_network_without_weights_draws_none(config) -> None:
+    before = torch.get_rng_state()
+    model = TaskModel.without_weights(config, [FillMask(tied=False), Classify(("a", "b"))])
+    assert torch.equal(torch.get_rng_state(), before)
+    drawn = TaskModel(config, [FillMask(tied=False), Classify(("a", "b"))])
+    assert {name: p.shape for name, p in model.named_parameters()} == {
+        name: p.shape for name, p in drawn.named_parameters()
+    }
+    assert {p.device.type for p in model.parameters()} == {"meta"}
+    assert all(p.requires_grad and p.dtype == torch.float32 for p in model.parameters())
+
+
+@pytest.mark.parametrize("style", [style for style in STYLES if style])
+def test_a_network_filled_afterwards_is_the_one_that_was_drawn(style: str, draw_model) -> None:
+    tasks = [make_task(name, ("a", "b")) for name in STYLE_TASKS]
+    drawn, _ = draw_model(style, *tasks)
+    filled = TaskModel.without_weights(drawn.config, tasks)
+    account = load_weights(filled, dict(drawn.named_parameters()))
+    assert account.is_complete
+    assert not list(filled.buffers())
+    filled.eval()
+    batch = small_batch()
+    with torch.no_grad():
+        found, expected = filled(batch), drawn(batch)
+    assert found == expected
+    assert all(loss.isfinite() for loss in found.values())
+
+
+@pytest.mark.parametrize("style", [style for style in STYLES if style])
+def test_every_parameter_of_every_family_learns(style: str, draw_model) -> None:
+    tasks = [make_task(name, ("a", "b")) for name in STYLE_TASKS]
+    drawn, _ = draw_model(style, *tasks)
+    model = TaskModel(drawn.config.with_dropout(0.0), tasks, seed=3, deviation=0.3)
+    torch.stack(list(model(small_batch()).values())).sum().backward()
+    idle = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
+    assert idle == []
+
+
+def small_batch() -> Batch:
+    """Return three texts, one of them a pair, with something to find for every task."""
+    random = np.random.default_rng(6)
+    goals = {
+        "fill_mask": Goal((7, 9), (0, 2)),
+        "replaced_token": Goal((0, 1, 1), (0, 1, 2)),
+        "sentence_order": Goal((1,)),
+        "classify": Goal((0,)),
+    }
+    return flatten(
+        [
+            Features(random.integers(50, size=length), np.arange(length) // 9, goals)
+            for length in (3, 5, 17)
+        ]
+    )

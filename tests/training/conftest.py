@@ -58,9 +58,9 @@ def make_model() -> Callable[..., TaskModel]:
             num_heads=3,
             feed_forward_size=29,
             max_positions=11,
-            init_deviation=0.2,
         ).with_dropout(dropout)
-        return TaskModel(config, [make_task("fill_mask"), make_task("next_sentence")], seed=seed)
+        tasks = [make_task("fill_mask"), make_task("next_sentence")]
+        return TaskModel(config, tasks, seed=seed, deviation=0.2)
 
     return make
 

@@ -593,7 +593,7 @@ def test_a_run_that_was_stopped_anywhere_ends_in_the_same_bits(
         run = make_run(str(place / name), resume=True)
 
         def evaluate() -> Evaluation:
-            score = float(model.encoder.pooler.weight.sum().detach())
+            score = float(model.encoder.pooler.dense.weight.sum().detach())
             return Evaluation(score, {"sum": score})
 
         chosen = batches if crash is None else CrashingBatches(batches, before=crash)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from bertworks.tasks.catalog import make_task
 from bertworks.tasks.task import TaskModel
 from bertworks.training.optimizer import (
     BETAS,
@@ -91,7 +92,17 @@ def test_matrices_decay_and_norms_and_biases_do_not(make_model: Callable[..., Ta
     assert all(name.endswith("weight") and "norm" not in name for name in decayed)
     assert all(name.endswith("bias") or "norm" in name for name in kept)
     assert "encoder.embeddings.norm.weight" in kept
-    assert "encoder.blocks.0.attention.qkv.weight" in decayed
+    assert "encoder.blocks.0.mixer.qkv.weight" in decayed
+
+
+@pytest.mark.parametrize("family", ["mpnet", "modernbert", "recurrent", "convolution"])
+def test_in_every_family_what_decays_are_the_matrices(family: str, draw_model) -> None:
+    model, _ = draw_model(family, make_task("fill_mask", tied=False))
+    decaying, kept = make_optimizer(model, lr=0.5, weight_decay=0.2).param_groups
+    assert (decaying["weight_decay"], kept["weight_decay"]) == (0.2, 0.0)
+    vectors = {id(p) for name, p in model.named_parameters() if "norm" in name or "bias" in name}
+    assert {id(p) for p in kept["params"]} == vectors
+    assert len(decaying["params"]) + len(kept["params"]) == len(list(model.parameters()))
 
 
 def test_every_parameter_has_a_place_in_the_optimizer(

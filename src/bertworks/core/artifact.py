@@ -69,6 +69,12 @@ def open_artifact(folder: Path, *kinds: Kind) -> dict[str, Any]:
     return manifest
 
 
+def check_artifact(folder: Path, *kinds: Kind) -> None:
+    """Check a folder as `open_artifact` does; one from elsewhere has no manifest and passes."""
+    if (folder / MANIFEST).exists():
+        open_artifact(folder, *kinds)
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Return the manifest of a folder without looking at its files."""
     if not folder.is_dir():
@@ -100,6 +106,26 @@ def is_whole(folder: Path, kind: Kind) -> bool:
     except ArtifactError:
         return False
     return True
+
+
+def read_json(file: Path) -> Any:
+    """Read a JSON file of a folder that others may have written."""
+    if not file.is_file():
+        raise ArtifactError(f"there is no {file}; fetch the folder again, with all of its files")
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(
+            f"{file} is not JSON ({error}); make or fetch the folder again"
+        ) from error
+
+
+def read_object(file: Path) -> dict[str, Any]:
+    """Read a JSON file that holds an object."""
+    data = read_json(file)
+    if not isinstance(data, dict):
+        raise ArtifactError(f"{file} is not a JSON object; make or fetch the folder again")
+    return data
 
 
 def refuse_existing(folder: Path) -> None:

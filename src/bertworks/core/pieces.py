@@ -14,11 +14,16 @@ class SpecialIds:
     first: int
     separator: int
     mask: int
+    num_between: int = 1  # separators between the texts of a pair
+
+    def num_added(self, *, pair: bool) -> int:
+        """Return how many special pieces stand around a text, or around and between a pair."""
+        return 2 + self.num_between * pair
 
     def as_tuple(self) -> tuple[int, ...]:
         """Return the ids in BERT's order."""
         return (self.pad, self.unknown, self.first, self.separator, self.mask)
 
     def as_json(self) -> dict[str, int]:
-        """Return the ids under their names."""
+        """Return what a folder keeps of them."""
         return asdict(self)

@@ -49,6 +49,11 @@ class Setting:
         return "--" + self.name.replace("_", "-")
 
     @property
+    def is_switch(self) -> bool:
+        """Whether it is turned on and off, or perhaps left open."""
+        return bool in (self.kind, *get_args(self.kind))
+
+    @property
     def is_tuple(self) -> bool:
         """Whether it takes several values."""
         return get_origin(self.kind) is tuple
@@ -113,7 +118,7 @@ def as_json(settings: Any) -> dict[str, Any]:
 def as_command(name: str, settings: Any) -> str:
     """Return the exact command that runs these settings again."""
     values = dict(_flat(settings))
-    words = ["bertworks", name]
+    words = ["bertworks", *name.split()]
     for setting in settings_of(type(settings)):
         value = values[setting.name]
         several = value if isinstance(value, tuple) else (value,)

@@ -1,84 +1,31 @@
-"""Hugging Face folders: their config keys and tensor names as tables, read in both directions."""
+"""Hugging Face folders: what is in them, opened and written by the tables of `families`."""
 
 import json
-import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
+from bertworks.core.artifact import read_object
 from bertworks.core.errors import ArtifactError, UsageError
+from bertworks.core.pieces import SpecialIds
+from bertworks.interop.descriptions import (
+    OWN,
+    POOLINGS,
+    TaskNote,
+    config_from_hugging_face,
+    config_to_hugging_face,
+    own_words,
+    pad_id_of,
+    tasks_from_hugging_face,
+    their_config,
+)
+from bertworks.interop.families import DIALECTS
+from bertworks.interop.tensor_names import RenamedTensors, names_of, to_hugging_face
 from bertworks.model.config import EncoderConfig
-from bertworks.model.weights import read_tensors, write_tensors
-
-# Their config key -> our field.
-CONFIG_KEYS = {
-    "vocab_size": "vocab_size",
-    "hidden_size": "hidden_size",
-    "num_hidden_layers": "num_layers",
-    "num_attention_heads": "num_heads",
-    "intermediate_size": "feed_forward_size",
-    "max_position_embeddings": "max_positions",
-    "type_vocab_size": "num_segments",
-    "hidden_dropout_prob": "dropout",
-    "attention_probs_dropout_prob": "attention_dropout",
-    "layer_norm_eps": "norm_epsilon",
-    "initializer_range": "init_deviation",
-    "pad_token_id": "pad_id",
-}
-ACTIVATIONS = {
-    "gelu": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "relu": "relu",
-}
-
-# Our parameter -> their tensors, which are joined along the first axis where there are several.
-# {i} stands for the number of a layer.
-TENSORS: dict[str, tuple[str, ...]] = {
-    "encoder.embeddings.pieces.weight": ("bert.embeddings.word_embeddings.weight",),
-    "encoder.embeddings.positions.weight": ("bert.embeddings.position_embeddings.weight",),
-    "encoder.embeddings.segments.weight": ("bert.embeddings.token_type_embeddings.weight",),
-    "encoder.embeddings.norm": ("bert.embeddings.LayerNorm",),
-    "encoder.blocks.{i}.attention.qkv": (
-        "bert.encoder.layer.{i}.attention.self.query",
-        "bert.encoder.layer.{i}.attention.self.key",
-        "bert.encoder.layer.{i}.attention.self.value",
-    ),
-    "encoder.blocks.{i}.attention.output": ("bert.encoder.layer.{i}.attention.output.dense",),
-    "encoder.blocks.{i}.attention_norm": ("bert.encoder.layer.{i}.attention.output.LayerNorm",),
-    "encoder.blocks.{i}.feed_forward.expand": ("bert.encoder.layer.{i}.intermediate.dense",),
-    "encoder.blocks.{i}.feed_forward.contract": ("bert.encoder.layer.{i}.output.dense",),
-    "encoder.blocks.{i}.feed_forward_norm": ("bert.encoder.layer.{i}.output.LayerNorm",),
-    "encoder.pooler": ("bert.pooler.dense",),
-    "heads.fill_mask.transform": ("cls.predictions.transform.dense",),
-    "heads.fill_mask.norm": ("cls.predictions.transform.LayerNorm",),
-    "heads.fill_mask.bias": ("cls.predictions.bias",),
-    "heads.next_sentence.output": ("cls.seq_relationship",),
-    "heads.classify.output": ("classifier",),
-    "heads.match.output": ("classifier",),
-}
-
-# Copies that other libraries keep of tied tensors, and buffers that are no weights.
-NOT_WEIGHTS = {
-    "bert.embeddings.position_ids",
-    "cls.predictions.decoder.weight",
-    "cls.predictions.decoder.bias",
-}
-
-# The tasks of a model -> the class that opens it.
-ARCHITECTURES = {
-    (): "BertModel",
-    ("fill_mask",): "BertForMaskedLM",
-    ("next_sentence",): "BertForNextSentencePrediction",
-    ("fill_mask", "next_sentence"): "BertForPreTraining",
-    ("classify",): "BertForSequenceClassification",
-    ("match",): "BertForSequenceClassification",
-}
-# Classes without a pooler refuse its weights.
-WITHOUT_POOLER = {"BertForMaskedLM"}
+from bertworks.model.weights import TensorFiles, find_weights, read_pickles, write_tensors
 
 
 @dataclass(frozen=True)
@@ -87,12 +34,25 @@ class Folder:
 
     path: Path
     config: EncoderConfig
-    tasks: dict[str, tuple[str, ...]]  # name -> labels
+    tasks: dict[str, TaskNote]
+    model_type: str
+    pad_id: int
 
-    def tensors(self) -> dict[str, Tensor]:
-        """Return the weights under our names."""
-        theirs = read_tensors(self.path / "model.safetensors")
-        return from_hugging_face(theirs, tasks=tuple(self.tasks))
+    def tensors(self, *, pickled: bool = False) -> Mapping[str, Tensor]:
+        """Return the weights under our names, each read when it is asked for."""
+        theirs = read_pickles(self.path) if pickled else TensorFiles(self._weight_files())
+        if self.model_type == OWN:
+            return theirs
+        return RenamedTensors(theirs, self.config, tasks=self.tasks, pad_id=self.pad_id)
+
+    def _weight_files(self) -> list[Path]:
+        files = find_weights(self.path)
+        if not files[0].exists() and (self.path / "pytorch_model.bin").exists():
+            raise ArtifactError(
+                f"{self.path} has its weights as a pickle (pytorch_model.bin), which may run any "
+                f"code; if you trust its maker: bertworks import {self.path} --out NEW"
+            )
+        return files
 
 
 def open_folder(path: Path) -> Folder:
@@ -102,14 +62,14 @@ def open_folder(path: Path) -> Folder:
     file = path / "config.json"
     if not file.is_file():
         raise ArtifactError(f"{path} has no config.json; it is no model folder")
-    theirs = _read_object(file)
-    if theirs.get("model_type") != "bert":
-        raise ArtifactError(
-            f"{file} describes a {theirs.get('model_type')!r} model; only 'bert' is known here"
-        )
+    theirs = read_object(file)
     try:
-        return Folder(path, config_from_hugging_face(theirs), _tasks(theirs, path))
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        config = config_from_hugging_face(theirs)
+        tasks = _tasks(theirs, path)
+        return Folder(path, config, tasks, theirs["model_type"], pad_id_of(theirs))
+    except ArtifactError as error:
+        raise ArtifactError(f"{file}: {error}") from error
+    except (TypeError, ValueError, KeyError, AttributeError, UsageError) as error:
         raise ArtifactError(
             f"{path} has a config.json or bertworks.json of no known form: {error}"
         ) from error
@@ -118,149 +78,58 @@ def open_folder(path: Path) -> Folder:
 def write_folder(
     path: Path,
     config: EncoderConfig,
-    tensors: dict[str, Tensor],
+    tensors: Mapping[str, Tensor],
     *,
-    tasks: dict[str, tuple[str, ...]],
+    tasks: Mapping[str, TaskNote],
+    specials: SpecialIds,
     extra: dict[str, Any] | None = None,
 ) -> None:
     """Write `config.json`, `model.safetensors` and `bertworks.json` into a folder."""
-    architecture = ARCHITECTURES.get(tuple(tasks), "BertModel")
-    theirs = config_to_hugging_face(config)
-    theirs["architectures"] = [architecture]
-    labels = [label for name in tasks if name in {"classify", "match"} for label in tasks[name]]
-    if labels:
-        theirs["id2label"] = {str(index): label for index, label in enumerate(labels)}
-        theirs["label2id"] = {label: index for index, label in enumerate(labels)}
-    (path / "config.json").write_text(_dump(theirs), encoding="utf-8")
-    ours = {"tasks": {name: list(labels) for name, labels in tasks.items()}, **(extra or {})}
+    ours = {"tasks": {name: asdict(note) for name, note in tasks.items()}, **(extra or {})}
     (path / "bertworks.json").write_text(_dump(ours), encoding="utf-8")
-    kept = {
-        name: tensor
-        for name, tensor in tensors.items()
-        if architecture not in WITHOUT_POOLER or not name.startswith("encoder.pooler")
-    }
-    theirs_named = to_hugging_face(kept, tasks=tuple(tasks))
-    write_tensors(path / "model.safetensors", theirs_named)
+    if not is_expressible(config, tasks, pad_id=specials.pad):
+        (path / "config.json").write_text(_dump(own_words(config)), encoding="utf-8")
+        write_tensors(path / "model.safetensors", dict(tensors))
+        return
+    theirs = config_to_hugging_face(config, tasks=tasks, specials=specials)
+    (path / "config.json").write_text(_dump(theirs), encoding="utf-8")
+    named = to_hugging_face(tensors, config, tasks=tasks, pad_id=specials.pad)
+    write_tensors(path / "model.safetensors", named)
 
 
-def config_from_hugging_face(theirs: dict[str, Any]) -> EncoderConfig:
-    """Return our description of their network."""
-    activation = theirs.get("hidden_act", "gelu")
-    if activation not in ACTIVATIONS:
-        raise ArtifactError(
-            f"hidden_act {activation!r} is not known; known are {', '.join(ACTIVATIONS)}"
-        )
-    kind = theirs.get("position_embedding_type") or "absolute"
-    if kind != "absolute" or theirs.get("is_decoder"):
-        raise ArtifactError(f"a BERT with {kind} positions or as decoder is not an encoder we know")
-    fields = {ours: theirs[key] for key, ours in CONFIG_KEYS.items() if theirs.get(key) is not None}
+def is_expressible(config: EncoderConfig, tasks: Mapping[str, TaskNote], *, pad_id: int) -> bool:
+    """Tell whether the words of the config's family say all of the network."""
+    if config.family == OWN:
+        return False
+    if not config.num_segments and "type_vocab_size" in DIALECTS[config.family].keys:
+        return False  # their classes read a segment of every token
+    if DIALECTS[config.family].only_pad_id not in (None, pad_id):
+        return False  # another piece would be taken for padding
     try:
-        return EncoderConfig(**fields, activation=ACTIVATIONS[activation])  # type: ignore[arg-type]
-    except (TypeError, UsageError) as error:
-        raise ArtifactError(
-            f"the config describes no network that can be built: {error}"
-        ) from error
+        if config_from_hugging_face(their_config(config, pad_id=pad_id)) != config:
+            return False
+    except (ArtifactError, AttributeError, AssertionError):
+        return False
+    theirs = [part for parts in names_of(config, tasks).values() for part in parts]
+    if len(theirs) != len(set(theirs)):
+        return False  # two of the task heads would have the same name
+    poolings = {note.options.get("pooling") for note in tasks.values()}
+    known = {None, *POOLINGS.values()} if config.family == "modernbert" else {None, "first"}
+    return poolings <= known
 
 
-def config_to_hugging_face(config: EncoderConfig) -> dict[str, Any]:
-    """Return their description of our network."""
-    activation = next(key for key, ours in ACTIVATIONS.items() if ours == config.activation)
-    values = {key: getattr(config, ours) for key, ours in CONFIG_KEYS.items()}
-    return {"model_type": "bert", **values, "hidden_act": activation, "torch_dtype": "float32"}
-
-
-def from_hugging_face(theirs: dict[str, Tensor], *, tasks: tuple[str, ...]) -> dict[str, Tensor]:
-    """Rename (and join) their tensors into our parameters; unknown names stay as they are."""
-    given = {_full_name(name): tensor for name, tensor in theirs.items()}
-    _refuse_untied(given)
-    given = {name: tensor for name, tensor in given.items() if name not in NOT_WEIGHTS}
-    ours: dict[str, Tensor] = {}
-    for name, parts in _pairs(_num_layers(given), tasks):
-        if all(part in given for part in parts):
-            joined = [given.pop(part).float() for part in parts]
-            ours[name] = joined[0] if len(joined) == 1 else torch.cat(joined)
-    return ours | given
-
-
-def to_hugging_face(ours: dict[str, Tensor], *, tasks: tuple[str, ...]) -> dict[str, Tensor]:
-    """Rename (and split) our parameters into their tensors."""
-    known = dict(_pairs(_num_layers(ours), tasks))
-    nameless = [name for name in ours if name not in known]
-    if nameless:
-        raise ArtifactError(f"the table of tensors has no row for {nameless[0]}; add one")
-    return {
-        part: piece
-        for name, tensor in ours.items()
-        for part, piece in zip(known[name], tensor.chunk(len(known[name])), strict=True)
-    }
-
-
-def _pairs(num_layers: int, tasks: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the table for these tasks, with layers counted out and weights and biases named."""
-    found = []
-    for ours, theirs in TENSORS.items():
-        if ours.startswith("heads.") and ours.split(".")[1] not in tasks:
-            continue
-        for i in range(num_layers) if "{i}" in ours else [0]:
-            whole = ours.endswith((".weight", ".bias"))
-            for ending in [""] if whole else [".weight", ".bias"]:
-                parts = tuple(part.format(i=i) + ending for part in theirs)
-                found.append((ours.format(i=i) + ending, parts))
-    return found
-
-
-def _refuse_untied(given: dict[str, Tensor]) -> None:
-    decoder = given.get("cls.predictions.decoder.weight")
-    pieces = given.get("bert.embeddings.word_embeddings.weight")
-    if decoder is not None and pieces is not None and not torch.equal(decoder, pieces):
-        raise ArtifactError(
-            "cls.predictions.decoder.weight differs from the piece embeddings; "
-            "a fill-mask head that is not tied to them is not known here"
-        )
-
-
-def _num_layers(names: dict[str, Tensor]) -> int:
-    numbers = [int(n) for name in names for n in re.findall(r"(?:layer|blocks)\.(\d+)\.", name)]
-    return max(numbers, default=-1) + 1
-
-
-def _full_name(name: str) -> str:
-    """Undo the ways in which the same tensor has been called over the years."""
-    name = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace(
-        "LayerNorm.beta", "LayerNorm.bias"
-    )
-    is_bare = name.startswith(("embeddings.", "encoder.layer.", "pooler."))
-    return f"bert.{name}" if is_bare else name
-
-
-def _tasks(theirs: dict[str, Any], path: Path) -> dict[str, tuple[str, ...]]:
+def _tasks(theirs: dict[str, Any], path: Path) -> dict[str, TaskNote]:
     """Return the tasks by `bertworks.json`, or else by the class that saved the folder."""
     ours = path / "bertworks.json"
     if ours.is_file():
-        tasks = _read_object(ours).get("tasks")
+        tasks = read_object(ours).get("tasks")
         if not isinstance(tasks, dict):
             raise ArtifactError(f"{ours} names no tasks; make the folder again")
-        return {name: tuple(labels) for name, labels in tasks.items()}
-    architecture = (theirs.get("architectures") or ["BertModel"])[0]
-    names = next((names for names, known in ARCHITECTURES.items() if known == architecture), ())
-    labels = theirs.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
-    by_number = tuple(labels[key] for key in sorted(labels, key=int))
-    kind = theirs.get("problem_type") or "single_label_classification"
-    if names == ("classify",) and (len(by_number) < 2 or kind != "single_label_classification"):
-        return {}  # a score, or several labels at once: tasks that are not known here
-    return {name: by_number if name == "classify" else () for name in names}
-
-
-def _read_object(file: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ArtifactError(
-            f"{file} is not JSON ({error}); make or fetch the folder again"
-        ) from error
-    if not isinstance(data, dict):
-        raise ArtifactError(f"{file} is not a JSON object; make or fetch the folder again")
-    return data
+        return {
+            name: TaskNote(tuple(note["labels"]), dict(note["options"]))
+            for name, note in tasks.items()
+        }
+    return {} if theirs["model_type"] == OWN else tasks_from_hugging_face(theirs)
 
 
 def _dump(data: dict[str, Any]) -> str:

@@ -1,5 +1,7 @@
 """Attention over texts that lie end to end: the only module that knows kernels."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -7,54 +9,118 @@ from torch.nn import functional
 from bertworks.core.batch import Layout
 
 
-def attend(qkv: Tensor, layout: Layout, *, dropout: float = 0.0) -> Tensor:
-    """Let every token look at all tokens of its own text, [T, 3, H, K] -> [T, H, K]."""
-    if qkv.is_cuda and qkv.dtype in (torch.bfloat16, torch.float16) and not dropout:
-        return attend_varlen(qkv, layout)
-    return attend_by_run(qkv, layout, dropout=dropout)
+@dataclass(frozen=True)
+class Sight:
+    """What a layer may see of a batch, and how it learns of places."""
+
+    layout: Layout
+    window: int | None = None  # tokens seen to each side; None: the whole text
+    turn: Tensor | None = None  # [2, T, 1, K / 2] cosine and sine of rotary positions
+    scores: Tensor | None = None  # [H, longest, longest] added by distance
 
 
-def attend_by_run(qkv: Tensor, layout: Layout, *, dropout: float = 0.0) -> Tensor:
+def attend(q: Tensor, k: Tensor, v: Tensor, sight: Sight, *, dropout: float = 0.0) -> Tensor:
+    """Let every token look at the tokens of its own text, [T, H, K] -> [T, H, K]."""
+    is_half = q.is_cuda and q.dtype in (torch.bfloat16, torch.float16)
+    if is_half and not dropout and sight.scores is None:
+        return attend_varlen(q, k, v, sight)
+    return attend_by_run(q, k, v, sight, dropout=dropout)
+
+
+def attend_by_run(q: Tensor, k: Tensor, v: Tensor, sight: Sight, *, dropout: float = 0.0) -> Tensor:
     """Attend text by text; neighbours of equal length go together as one rectangle.
 
     `split` and `cat` have cheap backward passes; gathering rows into padded rectangles has not.
     """
-    pieces = []
-    sizes = [count * length for count, length in layout.runs]
-    for (count, length), part in zip(layout.runs, qkv.split(sizes), strict=True):
-        q, k, v = part.unflatten(0, (count, length)).permute(2, 0, 3, 1, 4)  # [n, H, length, K]
-        if dropout:
-            out = _attend_forgetting(q, k, v, dropout)
+    runs = sight.layout.runs
+    sizes = [count * length for count, length in runs]
+    gathered = []
+    for (count, length), *parts in zip(runs, *(x.split(sizes) for x in (q, k, v)), strict=True):
+        # [n * length, H, K] -> [n, H, length, K]
+        texts = (part.unflatten(0, (count, length)).transpose(1, 2) for part in parts)
+        if sight.window is not None and length > sight.window + 1:
+            out = attend_banded(*texts, window=sight.window, dropout=dropout)
         else:
-            out = functional.scaled_dot_product_attention(q, k, v)
-        pieces.append(out.transpose(1, 2).flatten(0, 1))  # [n * length, H, K]
-    return torch.cat(pieces)
+            scores = None if sight.scores is None else sight.scores[:, :length, :length]
+            out = _attend_rectangle(*texts, scores=scores, dropout=dropout)
+        gathered.append(out.transpose(1, 2).flatten(0, 1))  # [n * length, H, K]
+    return torch.cat(gathered)
 
 
-def _attend_forgetting(q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
-    """Attend with dropout on the weights, [n, H, length, K].
+def attend_banded(q: Tensor, k: Tensor, v: Tensor, *, window: int, dropout: float = 0.0) -> Tensor:
+    """Attend within a window only, [n, H, length, K]; memory grows with the length, not its square.
 
-    The library's own way looks for rows that are masked whole, which a text never has.
+    A text is cut into strips as wide as the window; a strip of queries needs the keys of its own
+    strip and of the two beside it.
     """
-    scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)
-    return functional.dropout(scores.softmax(-1), dropout) @ v
+    length = q.shape[-2]
+    num_strips = -(-length // window)
+    rest = num_strips * window - length
+    queries = functional.pad(q, (0, 0, 0, rest)).unflatten(-2, (num_strips, window))
+    keys, values = (
+        functional.pad(x, (0, 0, window, rest + window))
+        .unfold(-2, 3 * window, window)
+        .transpose(-1, -2)
+        for x in (k, v)
+    )
+    # [n, H, strips, width, K] -> [strips, n * H, width, K]
+    strips = (x.flatten(0, 1).transpose(0, 1) for x in (queries, keys, values))
+    out = _attend_rectangle(*strips, scores=_band(length, window, like=q), dropout=dropout)
+    out = out.transpose(0, 1).flatten(1, 2)[:, :length]  # [n * H, length, K]
+    return out.unflatten(0, q.shape[:2])
 
 
-def attend_varlen(qkv: Tensor, layout: Layout) -> Tensor:
+def attend_varlen(q: Tensor, k: Tensor, v: Tensor, sight: Sight) -> Tensor:
     """Attend with the CUDA kernel that reads flat batches as they are."""
     from torch.nn.attention.varlen import varlen_attn
 
-    q, k, v = qkv.unbind(1)
-    starts, longest = layout.starts, layout.longest
-    out: Tensor = varlen_attn(q, k, v, starts, starts, longest, longest)  # type: ignore[assignment]
-    return out
+    starts, longest = sight.layout.starts, sight.layout.longest
+    reach = -1 if sight.window is None else sight.window
+    return varlen_attn(  # type: ignore[return-value]
+        q, k, v, starts, starts, longest, longest, window_size=(reach, reach)
+    )
 
 
-def attend_plainly(qkv: Tensor, layout: Layout) -> Tensor:
+def attend_plainly(q: Tensor, k: Tensor, v: Tensor, sight: Sight) -> Tensor:
     """Attend by the published formula, one text at a time: what every kernel is checked against."""
-    pieces = []
-    for text in qkv.split(list(layout.lengths)):
-        q, k, v = text.permute(1, 2, 0, 3)  # [H, length, K]
-        scores = q @ k.transpose(-1, -2) / k.shape[-1] ** 0.5
-        pieces.append((scores.softmax(-1) @ v).transpose(0, 1))
-    return torch.cat(pieces)
+    gathered = []
+    lengths = list(sight.layout.lengths)
+    for texts in zip(*(x.split(lengths) for x in (q, k, v)), strict=True):
+        query, key, value = (text.transpose(0, 1) for text in texts)  # [H, length, K]
+        weights = query @ key.transpose(-1, -2) / key.shape[-1] ** 0.5
+        length = weights.shape[-1]
+        if sight.scores is not None:
+            weights = weights + sight.scores[:, :length, :length]
+        if sight.window is not None:
+            places = torch.arange(length, device=q.device)
+            is_far = (places - places.unsqueeze(1)).abs() > sight.window
+            weights = weights.masked_fill(is_far, float("-inf"))
+        gathered.append((weights.softmax(-1) @ value).transpose(0, 1))
+    return torch.cat(gathered)
+
+
+def _attend_rectangle(
+    q: Tensor, k: Tensor, v: Tensor, *, scores: Tensor | None, dropout: float
+) -> Tensor:
+    """Attend within rectangles, [..., length, K].
+
+    With dropout the library's own way looks for rows that are masked whole, which a text never has.
+    """
+    if not dropout:
+        return functional.scaled_dot_product_attention(q, k, v, attn_mask=scores)
+    weights = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)
+    if scores is not None:
+        weights = weights + scores
+    return functional.dropout(weights.softmax(-1), dropout) @ v
+
+
+def _band(length: int, window: int, *, like: Tensor) -> Tensor:
+    """Return 0 where a query sees a key and -inf elsewhere, [strips, 1, window, 3 * window].
+
+    Queries that fill up the last strip see the end of the text, so that no row is empty.
+    """
+    queries = torch.arange(-(-length // window) * window, device=like.device).view(-1, window, 1)
+    keys = queries[:, :1] + torch.arange(-window, 2 * window, device=like.device)
+    is_seen = ((queries - keys).abs() <= window) & (keys >= 0) & (keys < length)
+    hidden = torch.zeros(is_seen.shape, dtype=like.dtype, device=like.device)
+    return hidden.masked_fill_(~is_seen, float("-inf")).unsqueeze(1)

@@ -1,7 +1,10 @@
-"""The BERT encoder on flat batches, in one scroll.
+"""The encoder of every family on flat batches, in one scroll.
 
-Legend: T tokens, N texts, D hidden, H attention heads, K head size.
+Legend: T tokens, N texts, D hidden, E piece vector, H attention heads, K head size.
 """
+
+from collections.abc import Callable, Collection
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -9,14 +12,19 @@ from torch.nn import functional
 
 from bertworks.core.batch import Batch, Layout
 from bertworks.core.seeds import derive
-from bertworks.model.attention import attend
-from bertworks.model.config import EncoderConfig
+from bertworks.model.attention import Sight, attend
+from bertworks.model.config import Bucketed, EncoderConfig, Rotary
+from bertworks.model.mixers import Convolution, Recurrence
+from bertworks.model.positions import DistanceScores, rotate, turn_at
 
 ACTIVATIONS = {
     "gelu": functional.gelu,
     "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
     "relu": functional.relu,
+    "silu": functional.silu,
 }
+Pooling = Literal["mean", "first", "max"]
+DEVIATION = 0.02  # of fresh weights
 
 
 class Encoder(nn.Module):
@@ -26,102 +34,205 @@ class Encoder(nn.Module):
         super().__init__()
         self.config = config
         self.embeddings = Embeddings(config)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
-        self.pooler = nn.Linear(config.hidden_size, config.hidden_size)
+        self.distances = _distances(config)
+        self.blocks = nn.ModuleList(Block(config, number) for number in range(config.num_blocks))
+        self.norm = _norm(config) if config.norm_place == "before" else nn.Identity()
+        self.pooler = Pooler(config)
 
     def forward(self, batch: Batch) -> Tensor:
         """Return the last layer's vectors, [T, D]."""
         hidden = self.embeddings(batch)
-        for block in self.blocks:
-            hidden = block(hidden, batch.layout)
-        return hidden
+        sights = self._sights(batch)
+        for layer, block in enumerate(self.config.block_order):
+            hidden = self.blocks[block](hidden, sights[self.config.is_local(layer)])
+        return self.norm(hidden)
 
-    def pool(self, hidden: Tensor, layout: Layout) -> Tensor:
-        """Return BERT's vector of each text, made from its first token, [T, D] -> [N, D]."""
-        return self.pooler(hidden.index_select(0, layout.first_tokens())).tanh()
+    def pool(self, hidden: Tensor, layout: Layout, pooling: Pooling | None = None) -> Tensor:
+        """Return one vector for each text, [T, D] -> [N, D]; by default as its mixer allows."""
+        own: Pooling = "first" if self.config.mixer == "attention" else "mean"
+        return self.pooler(pool_texts(hidden, layout, pooling or own))
+
+    def _sights(self, batch: Batch) -> tuple[Sight, Sight]:
+        """Return what a layer sees of the whole text, and of its neighbours."""
+        layout, config = batch.layout, self.config
+        window = config.local.window if config.local else None
+        if isinstance(config.positions, Rotary):
+            bases = config.positions.base, config.positions.local_base
+            full, near = (
+                turn_at(batch.positions, head_size=config.head_size, base=base) for base in bases
+            )
+            return Sight(layout, turn=full), Sight(layout, window=window, turn=near)
+        scores = None if self.distances is None else self.distances(layout.longest)
+        return Sight(layout, scores=scores), Sight(layout, window=window)
 
 
 class Embeddings(nn.Module):
-    """The sum of piece, position and segment vectors, normed."""
+    """The sum of piece, position and segment vectors, normed, and widened where they are narrow."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        self.pieces = nn.Embedding(config.vocab_size, config.hidden_size)
-        self.positions = nn.Embedding(config.max_positions, config.hidden_size)
-        self.segments = nn.Embedding(config.num_segments, config.hidden_size)
-        self.norm = nn.LayerNorm(config.hidden_size, eps=config.norm_epsilon)
+        size = config.piece_size
+        self.pieces = _table(config.vocab_size, size)
+        has_places = not isinstance(config.positions, Rotary)
+        self.positions = _table(config.max_positions, size) if has_places else None
+        self.segments = _table(config.num_segments, size) if config.num_segments else None
+        self.norm = _norm(config, size)
         self.dropout = nn.Dropout(config.dropout)
+        is_narrow = config.embedding_size is not None
+        self.widen = nn.Linear(size, config.hidden_size) if is_narrow else nn.Identity()
 
     def forward(self, batch: Batch) -> Tensor:
         """Return the vectors that enter the first block, [T, D]."""
         hidden = self.pieces(batch.tokens)
-        hidden = hidden + self.positions(batch.positions) + self.segments(batch.segments)
-        return self.dropout(self.norm(hidden))
+        if self.positions is not None:
+            hidden = hidden + self.positions(batch.positions)
+        if self.segments is not None:
+            last = self.segments.num_embeddings - 1
+            hidden = hidden + self.segments(batch.segments.clamp(max=last))
+        return self.widen(self.dropout(self.norm(hidden)))
 
 
 class Block(nn.Module):
-    """Self-attention and feed-forward, each added to its input and then normed."""
+    """A mixer between tokens and a feed-forward for each, both added to what they read."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, config: EncoderConfig, number: int) -> None:
         super().__init__()
-        self.attention = SelfAttention(config)
-        self.attention_norm = nn.LayerNorm(config.hidden_size, eps=config.norm_epsilon)
+        self.norms_first = config.norm_place == "before"
+        self.mixer = MIXERS[config.mixer](config, number) if config.mixer != "mean" else None
+        # Where the norm comes before, that of the embeddings serves a block that reads only them.
+        is_first = number == 0 and config.sharing is None and config.embedding_size is None
+        is_normed = self.mixer is None or (self.norms_first and is_first)
+        self.mixer_norm = nn.Identity() if is_normed else _norm(config)
         self.feed_forward = FeedForward(config)
-        self.feed_forward_norm = nn.LayerNorm(config.hidden_size, eps=config.norm_epsilon)
+        self.feed_forward_norm = _norm(config)
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, hidden: Tensor, layout: Layout) -> Tensor:
+    def forward(self, hidden: Tensor, sight: Sight) -> Tensor:
         """Return the vectors after this layer, [T, D] -> [T, D]."""
-        hidden = self.attention_norm(hidden + self.dropout(self.attention(hidden, layout)))
+        if self.norms_first:
+            if self.mixer is not None:
+                hidden = hidden + self.dropout(self.mixer(self.mixer_norm(hidden), sight))
+            return hidden + self.dropout(self.feed_forward(self.feed_forward_norm(hidden)))
+        if self.mixer is not None:
+            hidden = self.mixer_norm(hidden + self.dropout(self.mixer(hidden, sight)))
         return self.feed_forward_norm(hidden + self.dropout(self.feed_forward(hidden)))
 
 
 class SelfAttention(nn.Module):
     """Multi-head attention of each text to itself."""
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, config: EncoderConfig, layer: int) -> None:
         super().__init__()
+        size = config.hidden_size
         self.num_heads = config.num_heads
         self.dropout = config.attention_dropout
-        self.qkv = nn.Linear(config.hidden_size, 3 * config.hidden_size)
-        self.output = nn.Linear(config.hidden_size, config.hidden_size)
+        self.qkv = nn.Linear(size, 3 * size, bias=config.biases)
+        self.output = nn.Linear(size, size, bias=config.biases)
 
-    def forward(self, hidden: Tensor, layout: Layout) -> Tensor:
+    def forward(self, hidden: Tensor, sight: Sight) -> Tensor:
         """Return what each token gathered from its text, [T, D] -> [T, D]."""
-        qkv = self.qkv(hidden).unflatten(-1, (3, self.num_heads, -1))  # [T, 3, H, K]
-        gathered = attend(qkv, layout, dropout=self.dropout if self.training else 0.0)
+        q, k, v = self.qkv(hidden).unflatten(-1, (3, self.num_heads, -1)).unbind(1)  # [T, H, K]
+        if sight.turn is not None:
+            q, k = rotate(q, sight.turn), rotate(k, sight.turn)
+        gathered = attend(q, k, v, sight, dropout=self.dropout if self.training else 0.0)
         return self.output(gathered.flatten(1))  # [T, H, K] -> [T, D]
 
 
 class FeedForward(nn.Module):
-    """Two linear layers with a bend between them."""
+    """Two linear layers with a bend between them; gated, half of the first scales the other."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
+        size, inner = config.hidden_size, config.feed_forward_size
+        self.gated = config.gated
         self.activation = ACTIVATIONS[config.activation]
-        self.expand = nn.Linear(config.hidden_size, config.feed_forward_size)
-        self.contract = nn.Linear(config.feed_forward_size, config.hidden_size)
+        self.expand = nn.Linear(size, 2 * inner if config.gated else inner, bias=config.biases)
+        self.contract = nn.Linear(inner, size, bias=config.biases)
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Return each token's vector rethought, [T, D] -> [T, D]."""
-        return self.contract(self.activation(self.expand(hidden)))
+        expanded = self.expand(hidden)
+        if not self.gated:
+            return self.contract(self.activation(expanded))
+        bent, gate = expanded.chunk(2, dim=-1)
+        return self.contract(self.activation(bent) * gate)
+
+
+class Pooler(nn.Module):
+    """What a family makes of the vector of a text before a task head reads it."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size, bias=config.biases)
+        self.activation = POOLER_ACTIVATIONS.get(config.family, torch.tanh)
+        self.norm = _norm(config) if config.family == "modernbert" else nn.Identity()
+
+    def forward(self, pooled: Tensor) -> Tensor:
+        """Return the vector of each text, [N, D] -> [N, D]."""
+        return self.norm(self.activation(self.dense(pooled)))
+
+
+MIXERS: dict[str, Callable[[EncoderConfig, int], nn.Module]] = {
+    "attention": SelfAttention,
+    "recurrent": Recurrence,
+    "convolution": Convolution,
+}
+POOLER_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "distilbert": functional.relu,
+    "electra": functional.gelu,
+    "modernbert": functional.gelu,
+}
+
+
+def pool_texts(hidden: Tensor, layout: Layout, pooling: Pooling) -> Tensor:
+    """Make one vector of each text's tokens, [T, D] -> [N, D]."""
+    if pooling == "first":
+        return hidden.index_select(0, layout.first_tokens())
+    lengths = torch.tensor(layout.lengths, device=hidden.device)
+    return torch.segment_reduce(hidden, pooling, lengths=lengths, axis=0)
+
+
+def _table(num_rows: int, size: int) -> nn.Embedding:
+    """Make an embedding without drawing its weights, which is done later or never."""
+    return nn.Embedding.from_pretrained(torch.empty(num_rows, size), freeze=False)
+
+
+def _norm(config: EncoderConfig, size: int | None = None) -> nn.LayerNorm:
+    return nn.LayerNorm(size or config.hidden_size, eps=config.norm_epsilon, bias=config.biases)
+
+
+def _distances(config: EncoderConfig) -> DistanceScores | None:
+    if not isinstance(config.positions, Bucketed):
+        return None
+    return DistanceScores(config.positions.num_buckets, config.num_heads)
 
 
 @torch.no_grad()
-def initialize(model: nn.Module, *, deviation: float, seed: int) -> None:
+def initialize(
+    model: nn.Module,
+    *,
+    seed: int,
+    deviation: float = DEVIATION,
+    only: Collection[str] | None = None,
+) -> None:
     """Give fresh weights: matrices from a normal cut at two deviations, biases 0, norms 1.
 
-    Each parameter draws from a seed of its own, so that adding a task head changes nothing else.
+    Each parameter draws from a seed of its own, so that adding a task head changes nothing else;
+    `only` names those that are drawn.
     """
     for prefix, module in model.named_modules():
         for name, parameter in module.named_parameters(prefix, recurse=False):
+            if only is not None and name not in only:
+                continue
             if isinstance(module, nn.LayerNorm):
                 parameter.fill_(1.0 if name.endswith("weight") else 0.0)
             elif parameter.dim() < 2:
                 parameter.zero_()
             else:
-                random = torch.Generator().manual_seed(derive(seed, name))
-                drawn = torch.empty(parameter.shape)
-                bound = 2 * deviation
-                nn.init.trunc_normal_(drawn, 0.0, deviation, -bound, bound, generator=random)
-                parameter.copy_(drawn)
+                parameter.copy_(_draw(parameter.shape, deviation, derive(seed, name)))
+
+
+def _draw(shape: torch.Size, deviation: float, seed: int) -> Tensor:
+    random, bound = torch.Generator().manual_seed(seed), 2 * deviation
+    drawn = torch.empty(shape)
+    return nn.init.trunc_normal_(drawn, 0.0, deviation, -bound, bound, generator=random)

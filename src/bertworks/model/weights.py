@@ -1,12 +1,14 @@
 """Weight files: safetensors in and out, with an account of what fitted where."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from bertworks.core.errors import ArtifactError
@@ -35,19 +37,35 @@ class Account:
 
 
 def load_weights(
-    model: nn.Module, tensors: dict[str, Tensor], *, may_miss: Iterable[str] = ()
+    model: nn.Module,
+    tensors: Mapping[str, Tensor],
+    *,
+    may_miss: Iterable[str] = (),
+    fresh: Iterable[str] = (),
 ) -> Account:
-    """Copy tensors into a model; fail unless all that is missing lies under `may_miss`."""
+    """Copy tensors into a model; fail unless all that is missing lies under `may_miss`.
+
+    What is missing keeps the weights it has, or zeros where it has none, and is named in the
+    account. So is what lies under `fresh`, though the tensors be there: a task head of the same
+    name for other labels.
+    """
     parameters = dict(model.named_parameters())
-    missing = tuple(name for name in parameters if name not in tensors)
+    unwanted = tuple(fresh)
+    given = [name for name in tensors if not name.startswith(unwanted)] if unwanted else tensors
+    missing = tuple(name for name in parameters if name not in given)
     allowed = tuple(may_miss)
     lost = [name for name in missing if not name.startswith(allowed)] if allowed else list(missing)
     if lost:
-        raise ArtifactError(f"the weights lack {_some(lost)}; they belong to another network")
+        raise ArtifactError(
+            f"the weights lack {_some(lost)}; they belong to another network, or the file is not "
+            "whole: compare it with config.json, or fetch the folder again"
+        )
     for name, parameter in parameters.items():
-        if name in tensors:
-            _copy(name, tensors[name], parameter)
-    matched = tuple(name for name in parameters if name in tensors)
+        if name in given:
+            _give(model, name, tensors[name])
+        elif parameter.is_meta:
+            _give(model, name, torch.zeros(parameter.shape))
+    matched = tuple(name for name in parameters if name in given)
     unexpected = tuple(name for name in tensors if name not in parameters)
     surplus = [name for name in unexpected if name.startswith("encoder.")]
     if surplus:
@@ -55,14 +73,68 @@ def load_weights(
     return Account(matched, missing, unexpected)
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Read a safetensors file."""
-    if not path.is_file():
-        raise ArtifactError(f"there is no {path}; weights are read from safetensors only")
+class TensorFiles(Mapping[str, Tensor]):
+    """The tensors of safetensors files, mapped into memory and read as they are used."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._found: dict[str, Any] = {}
+        for file in files:
+            tensors = _open(file)
+            self._found |= dict.fromkeys(tensors.keys(), tensors)
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self._found[name].get_tensor(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
+def find_weights(folder: Path) -> list[Path]:
+    """Return the safetensors files of a model folder: one, or the parts that an index names."""
+    whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    if whole.is_file() or not index.is_file():
+        return [whole]
     try:
-        return load_file(path)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise ArtifactError(f"{path} cannot be read as safetensors: {error}") from error
+        names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise ArtifactError(f"{index} names no parts ({error}); fetch the folder again") from error
+    if not names:
+        raise ArtifactError(f"{index} names no parts; fetch the folder again")
+    for name in names:
+        if not isinstance(name, str) or Path(name).name != name:
+            raise ArtifactError(f"{index} names {name!r}, which is no file of this folder")
+    return [folder / name for name in sorted(names)]
+
+
+def read_pickles(folder: Path) -> dict[str, Tensor]:
+    """Read the pickled weights of a model folder, whole or in parts: tensors and nothing else."""
+    files = sorted(folder.glob("pytorch_model*.bin"))
+    if not files:
+        raise ArtifactError(f"{folder} has no pytorch_model.bin; there is nothing to import")
+    tensors: dict[str, Tensor] = {}
+    for file in files:
+        try:
+            found = torch.load(file, map_location="cpu", weights_only=True)  # noqa: TID251
+        except Exception as error:  # a broken pickle raises anything
+            first = (str(error) or type(error).__name__).splitlines()[0]
+            raise ArtifactError(
+                f"{file} was refused ({first}); it is damaged, or holds more than tensors"
+            ) from error
+        if not _is_table(found):
+            raise ArtifactError(f"{file} is no table of tensors; it is not a model's weights")
+        tensors |= found
+    return tensors
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """Read a safetensors file into memory."""
+    return {name: tensor.clone() for name, tensor in TensorFiles([path]).items()}
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
@@ -74,14 +146,41 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
         raise OSError(f"{path.name}: {error}") from error
 
 
+def _open(path: Path) -> Any:
+    """Map a safetensors file into memory; say what is wrong with one that is none."""
+    if not path.is_file():
+        raise ArtifactError(f"there is no {path}; weights are read from safetensors only")
+    try:
+        return safe_open(path, framework="pt")
+    except (SafetensorError, OSError, ValueError) as error:
+        with path.open("rb") as file:
+            begin = file.read(9)
+        # A safetensors header that happens to be of such a length has a brace behind it.
+        is_pickle = begin[:2] == b"PK" or (begin[:1] == b"\x80" and begin[8:] != b"{")
+        remedy = "it is a pickle: bertworks import reads those" if is_pickle else "fetch it again"
+        raise ArtifactError(f"{path} cannot be read as safetensors: {error}; {remedy}") from error
+
+
+def _is_table(found: Any) -> bool:
+    return isinstance(found, dict) and all(
+        isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in found.items()
+    )
+
+
 @torch.no_grad()
-def _copy(name: str, tensor: Tensor, parameter: nn.Parameter) -> None:
+def _give(model: nn.Module, name: str, tensor: Tensor) -> None:
+    """Copy a tensor into a parameter, or make it the parameter where that has no memory yet."""
+    parameter = model.get_parameter(name)
     if tensor.shape != parameter.shape:
         raise ArtifactError(
             f"{name} has shape {list(tensor.shape)} but the network needs {list(parameter.shape)}; "
             "the weights belong to another network"
         )
-    parameter.copy_(tensor)
+    if not parameter.is_meta:
+        parameter.copy_(tensor)
+        return
+    owner, _, leaf = name.rpartition(".")
+    setattr(model.get_submodule(owner), leaf, nn.Parameter(tensor.to(parameter.dtype)))
 
 
 def _some(names: Iterable[str]) -> str:

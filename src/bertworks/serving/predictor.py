@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from bertworks.core.batch import Layout
 from bertworks.core.device import DeviceName, Machine, Precision, prepare
 from bertworks.core.errors import DataError, UsageError
 from bertworks.core.lines import is_unicode
@@ -18,12 +16,13 @@ from bertworks.data.example_batches import length_sorted_batches
 from bertworks.data.examples import Example, make_example
 from bertworks.data.packing import Features, join_pieces
 from bertworks.data.windows import cut_text
+from bertworks.model.embedding import EmbeddingRecipe, without_first_tokens
+from bertworks.model.encoder import Pooling, pool_texts
 from bertworks.serving.model_folder import OpenModel, open_model
 from bertworks.tasks.answering import BATCH_TOKENS, answer, windows_of
 from bertworks.tasks.fill_mask import FillMask
 from bertworks.tasks.task import Answer, Task
 
-Pooling = Literal["mean", "first", "max"]
 Input = str | tuple[str, str] | dict[str, Any]
 
 
@@ -57,6 +56,7 @@ class Predictor:
         self.model = opened.model.to(machine.device).eval()
         self.tokenizer = opened.tokenizer
         self.machine = machine
+        self.recipe = opened.recipe or EmbeddingRecipe()
 
     @property
     def task(self) -> Task:
@@ -107,52 +107,60 @@ class Predictor:
         self,
         texts: Sequence[str],
         *,
-        pooling: Pooling = "mean",
-        normalize: bool = True,
+        pooling: Pooling | None = None,
+        normalize: bool | None = None,
         max_length: int | None = None,
+        prompt: str | None = None,
     ) -> np.ndarray:
         """Return one vector per text, float32 [N, D].
 
-        A text longer than the network reads is pooled over windows of all of it; `max_length` cuts
-        texts to so many pieces (special ones counted) instead.
+        None stands for what a folder of sentence-transformers says, and elsewhere for the mean,
+        normalized, over windows of the whole text, without a prompt. `max_length` cuts texts to so
+        many pieces, special ones counted. `prompt` is the name of one of the folder's prompts, or
+        else the very text to put before each text; an empty one is none.
         """
         if isinstance(texts, str):
             raise UsageError("embed takes a list of texts; put the text into a list")
-        if pooling not in get_args(Pooling):
-            raise UsageError(f"pooling {pooling!r} is not known; use mean, first or max")
+        recipe = self.recipe.changed(pooling=pooling, normalize=normalize)
         _refuse_others_than_texts(texts)
-        windows = [
-            window
-            for number, ids in enumerate(self.tokenizer.ids_of(texts))
-            for window in self._text_windows(np.array(ids, dtype=np.int64), number, max_length)
-        ]
-        rows = np.zeros((len(windows), self.model.config.hidden_size), np.float32)
-        with torch.inference_mode():
-            for places, batch in length_sorted_batches(windows, budget=BATCH_TOKENS):
-                moved = batch.to(self.machine.device)
-                with self.machine.autocast():
-                    hidden = self.model.encoder(moved)
-                rows[places] = pool_texts(hidden.float(), moved.layout, pooling).cpu().numpy()
-        vectors = _merge_windows(rows, windows, len(texts), pooling)
-        if normalize:
-            vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-        return vectors
+        prefix = recipe.prompt_text(prompt)
+        windows = self._text_windows([prefix + text for text in texts], max_length)
+        skipped = 0
+        if prefix and not recipe.pools_prompt:
+            skipped = len(self.tokenizer.ids_of([prefix])[0]) + 1
+        rows = self._pool(windows, recipe.pooling, skipped)
+        return recipe.finish(_merge_windows(rows, windows, len(texts), recipe.pooling))
 
-    def _text_windows(self, ids: np.ndarray, number: int, max_length: int | None) -> list[Features]:
-        limit = self.longest if max_length is None else min(max_length, self.longest)
+    def _text_windows(self, texts: list[str], max_length: int | None) -> list[Features]:
+        asked = self.recipe.max_length if max_length is None else max_length
+        limit = self.longest if asked is None else min(asked, self.longest)
         if limit < 3:
-            raise UsageError(f"max_length is {max_length}; the least is 3")
-        cut = cut_text(ids, room=limit - 2) if max_length is None else [ids[: limit - 2]]
-        joined = (join_pieces(window, None, self.tokenizer.specials) for window in cut)
-        return [Features(tokens, segments, example=number) for tokens, segments in joined]
+            raise UsageError(f"max_length is {asked}; the least is 3")
+        room = limit - self.tokenizer.specials.num_added(pair=False)
+        pieces = [np.array(ids, dtype=np.int64) for ids in self.tokenizer.ids_of(texts)]
+        num_cut = sum(len(ids) > room for ids in pieces)
+        if num_cut and asked is not None and max_length is None:
+            say(
+                f"{num_cut} of {len(texts)} texts are cut after {limit} pieces, as the model's "
+                "folder says; set max_length to read more or fewer"
+            )
+        return [
+            Features(*join_pieces(window, None, self.tokenizer.specials), example=number)
+            for number, ids in enumerate(pieces)
+            for window in (cut_text(ids, room=room) if asked is None else [ids[:room]])
+        ]
 
-
-def pool_texts(hidden: Tensor, layout: Layout, pooling: Pooling) -> Tensor:
-    """Make one vector of each text's tokens, [T, D] -> [N, D]."""
-    if pooling == "first":
-        return hidden.index_select(0, layout.first_tokens())
-    lengths = torch.tensor(layout.lengths, device=hidden.device)
-    return torch.segment_reduce(hidden, pooling, lengths=lengths, axis=0)
+    @torch.inference_mode()
+    def _pool(self, windows: list[Features], pooling: Pooling, skipped: int) -> np.ndarray:
+        """Make one vector of each window's tokens but the first ones that are skipped."""
+        rows = np.zeros((len(windows), self.model.config.hidden_size), np.float32)
+        for places, batch in length_sorted_batches(windows, budget=BATCH_TOKENS):
+            moved = batch.to(self.machine.device)
+            with self.machine.autocast():
+                hidden = self.model.encoder(moved)
+            kept, layout = without_first_tokens(hidden.float(), moved.layout, skipped)
+            rows[places] = pool_texts(kept, layout, pooling).cpu().numpy()
+        return rows
 
 
 def _merge_windows(

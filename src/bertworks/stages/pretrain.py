@@ -1,7 +1,6 @@
 """pretrain: token shards -> a pre-trained model."""
 
 import math
-import re
 import time
 from dataclasses import replace
 from typing import Any
@@ -20,11 +19,12 @@ from bertworks.model.config import EncoderConfig
 from bertworks.serving.model_folder import save_model
 from bertworks.stages.settings import PretrainSettings
 from bertworks.tasks.catalog import make_task
-from bertworks.tasks.task import TaskModel
+from bertworks.tasks.task import Task, TaskModel
 from bertworks.tokenizer.tokenizer import Tokenizer
 from bertworks.training.loop import TrainingPlan, train
 from bertworks.training.run import Run, is_finished
 
+WITH_NEXT_SENTENCE = ("bert", "bertworks")  # families
 EVALUATION_TOKENS = 65_536  # at most so much held-out text is scored each time
 
 
@@ -37,8 +37,10 @@ def run(settings: PretrainSettings) -> dict[str, Any]:
     )
     shards = Shards.open(settings.shards)
     tokenizer = Tokenizer.open(settings.shards / "tokenizer")
-    model = TaskModel(_config(settings, shards), _objectives(settings), seed=settings.seed)
-    batches, held_out = _batches(settings, shards)
+    config = _config(settings, shards)
+    objectives = _objectives(config, next_sentence=settings.next_sentence)
+    model = TaskModel(config, objectives, seed=settings.seed)
+    batches, held_out = _batches(settings, shards, pairs=len(objectives) > 1)
     origin = Origin(
         command=as_command("pretrain", settings),
         settings=as_json(settings) | {"precision": machine.precision},
@@ -78,29 +80,30 @@ def run(settings: PretrainSettings) -> dict[str, Any]:
 
 
 def _config(settings: PretrainSettings, shards: Shards) -> EncoderConfig:
-    shape = re.fullmatch(r"(\d+)x(\d+)", settings.size)
-    if shape:
-        config = EncoderConfig.of_shape(int(shape[1]), int(shape[2]))
-    else:
-        config = EncoderConfig.named(settings.size)
+    config = EncoderConfig.named(settings.size)
     # A position that no text reaches would stay untrained, and be read by longer texts later.
     sized = replace(config, vocab_size=shards.vocab_size, max_positions=settings.longest)
-    return replace(sized, pad_id=shards.specials.pad).with_dropout(settings.dropout)
+    return sized.with_dropout(settings.dropout)
 
 
-def _objectives(settings: PretrainSettings) -> list[Any]:
-    names = ["fill_mask", "next_sentence"] if settings.next_sentence else ["fill_mask"]
+def _objectives(config: EncoderConfig, *, next_sentence: bool | None) -> list[Task]:
+    """Return masked words, and next sentences unless the family is trained without them."""
+    if next_sentence is None:
+        next_sentence = config.family in WITH_NEXT_SENTENCE
+    names = ["fill_mask", "next_sentence"] if next_sentence else ["fill_mask"]
     return [make_task(name) for name in names]
 
 
-def _batches(settings: PretrainSettings, shards: Shards) -> tuple[CorpusBatches, list[Batch]]:
+def _batches(
+    settings: PretrainSettings, shards: Shards, *, pairs: bool
+) -> tuple[CorpusBatches, list[Batch]]:
     """Return the training batches, and batches of held-out text that never change."""
     masking = Masking(shards.specials, shards.vocab_size, rate=settings.mask_rate)
     plan = BatchPlan(
         tokens=settings.batch_tokens,
         longest=settings.longest,
         accumulate=settings.accumulate,
-        pairs=settings.next_sentence,
+        pairs=pairs,
         seed=settings.seed,
     )
     training = CorpusBatches(shards, masking, plan)

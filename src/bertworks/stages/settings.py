@@ -42,12 +42,64 @@ class LearnVocabSettings:
     """Folder to write the tokenizer to."""
     size: Count = 30_000
     """Number of pieces, special ones counted."""
-    kind: Literal["wordpiece"] = "wordpiece"
-    """How words are cut into pieces."""
+    kind: Literal["wordpiece", "byte-bpe", "unigram"] = "wordpiece"
+    """How words are cut into pieces: as in BERT, RoBERTa or ALBERT."""
     cased: bool = False
     """Keep capital letters and accents."""
     min_count: Count = 2
-    """Pieces seen less often are not made."""
+    """Pieces seen less often are not made; unigram knows only the default."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InspectVocabSettings:
+    """Tell how well a vocabulary suits a text."""
+
+    text: tuple[Path, ...] = field(kw_only=False)
+    """Text files or folders: .txt (documents between blank lines) or .jsonl, also .gz or .xz."""
+    tokenizer: Path
+    """Folder that learn-vocab wrote, or any model folder."""
+    out: Path | None = None
+    """Folder to write the report to, with the list of unused pieces; by default none is written."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtendVocabSettings:
+    """Add words of a domain to a model; each starts as the mean of its pieces."""
+
+    model: Path
+    """Folder of a model, ours or Hugging Face's."""
+    out: Path
+    """Folder to write the larger model to."""
+    words: tuple[str, ...] = ()
+    """Words to add; quote one that has a space in it."""
+    words_file: Path | None = None
+    """File with a word on each line, also .gz or .xz."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShrinkVocabSettings:
+    """Keep only the pieces that a text uses; what the model says of that text stays the same."""
+
+    text: tuple[Path, ...] = field(kw_only=False)
+    """Text files or folders: .txt (documents between blank lines) or .jsonl, also .gz or .xz."""
+    model: Path
+    """Folder of a model, ours or Hugging Face's."""
+    out: Path
+    """Folder to write the smaller model to."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtendPositionsSettings:
+    """Let a model read longer texts; shorter ones keep their vectors."""
+
+    model: Path
+    """Folder of a model, ours or Hugging Face's."""
+    to: Longest
+    """Longest text in pieces afterwards."""
+    out: Path
+    """Folder to write the model to."""
+    window: Count | None = None
+    """Let each token see only so many neighbors to each side; by default it sees what it saw."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +127,8 @@ class PretrainSettings:
     out: Path
     """Folder for the run: checkpoints and log while it goes on, the model at its end."""
     size: str = "mini"
-    """tiny, mini, small, medium, base, large, or LAYERSxWIDTH such as 6x384."""
+    """tiny, mini, small, medium, base, large, or LAYERSxWIDTH such as 6x384; of another family
+    than BERT with its name before it, as roberta-base, modern-6x384 or recurrent-mini."""
     longest: Longest = 128
     """Longest text in pieces."""
     steps: Count = 1000
@@ -92,12 +145,12 @@ class PretrainSettings:
     """Decoupled decay of matrices."""
     clip: Positive = 1.0
     """Largest norm of a gradient."""
-    dropout: Share = 0.1
-    """Dropout rate of the network."""
+    dropout: Share | None = None
+    """Dropout rate of the network; by default its family's own (BERT's is 0.1)."""
     mask_rate: OpenShare = 0.15
     """Share of the pieces that is hidden."""
-    next_sentence: bool = True
-    """Train next-sentence prediction beside masked words."""
+    next_sentence: bool | None = None
+    """Train next-sentence prediction beside masked words; by default where BERT would."""
     seed: int = 0
     """Seed of every random choice."""
     evaluate_every: CountOrZero = 200
@@ -186,6 +239,36 @@ class PredictSettings:
     columns: tuple[str, ...] = ()
     """Other column names, as text=sentence; may be given several times."""
     machine: MachineSettings = MachineSettings()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportSettings:
+    """Turn a folder with pickled weights into one with safetensors."""
+
+    folder: Path = field(kw_only=False)
+    """Hugging Face folder with pytorch_model.bin; only tensors are read, no code is run."""
+    out: Path
+    """Folder to write the model to."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportSettings:
+    """Write a model as other libraries want it."""
+
+    model: Path
+    """Folder of a model: ours, Hugging Face's or of sentence-transformers."""
+    to: Literal["hugging-face", "sentence-transformers"]
+    """Which library should open the result."""
+    out: Path
+    """Folder to write the model to."""
+    pooling: Literal["mean", "first", "max"] | None = None
+    """How the vectors of tokens become that of a text; by default as the model says, or mean."""
+    normalize: bool | None = None
+    """Make the vectors of texts one long; by default as the model says, or on."""
+    max_length: Longest | None = None
+    """Longest text in pieces; by default as the model says, or all that it reads."""
+    prompt: tuple[str, ...] = ()
+    """Prompts to add, as 'query=search for: '; may be given several times."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,9 +13,10 @@ from bertworks.data.examples import Example
 from bertworks.data.packing import Features, Goal, join_pieces
 from bertworks.data.windows import cut_pair, cut_text
 from bertworks.model.config import EncoderConfig
+from bertworks.model.encoder import Pooling
 from bertworks.model.heads import TextHead
 from bertworks.tasks.metrics import classification_metrics
-from bertworks.tasks.task import Answer
+from bertworks.tasks.task import Answer, Options
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 
@@ -23,11 +24,18 @@ class Classify:
     """Text or pair -> one of the labels, with the probability of each."""
 
     def __init__(
-        self, labels: Sequence[str], *, name: str = "classify", needs_pair: bool = False
+        self,
+        labels: Sequence[str],
+        *,
+        name: str = "classify",
+        needs_pair: bool = False,
+        pooling: Pooling | None = None,
+        dropout: float | None = None,
     ) -> None:
         self.name = name
         self.labels = tuple(labels)
         self.needs_pair = needs_pair
+        self.options: Options = {"pooling": pooling, "dropout": dropout}  # None: the encoder's own
         self._id_of = {label: index for index, label in enumerate(self.labels)}
 
     def features(self, example: Example, tokenizer: Tokenizer, *, longest: int) -> list[Features]:
@@ -40,8 +48,14 @@ class Classify:
         return [Features(*window, {self.name: goal}, example.line) for window in windows]
 
     def head(self, config: EncoderConfig) -> nn.Module:
-        """Make a linear layer on the pooled first token."""
-        return TextHead(config, num_labels=len(self.labels), dropout=config.dropout)
+        """Make a linear layer on the vector of the text."""
+        pooling, dropout = self.options["pooling"], self.options["dropout"]
+        return TextHead(
+            config,
+            num_labels=len(self.labels),
+            pooling=pooling,
+            dropout=config.dropout if dropout is None else dropout,
+        )
 
     def loss(self, logits: Tensor, target: Target) -> Tensor:
         """Return the summed cross-entropy, each window at its weight."""
@@ -84,7 +98,7 @@ def _windows(
     texts = [example.text] if example.text_b is None else [example.text, example.text_b]
     pieces = [np.array(ids, dtype=np.int64) for ids in tokenizer.ids_of(texts)]
     if len(pieces) == 1:
-        cut = cut_text(pieces[0], room=longest - 2)
+        cut = cut_text(pieces[0], room=longest - tokenizer.specials.num_added(pair=False))
         return [join_pieces(window, None, tokenizer.specials) for window in cut]
-    pairs = cut_pair(pieces[0], pieces[1], room=longest - 3)
+    pairs = cut_pair(pieces[0], pieces[1], room=longest - tokenizer.specials.num_added(pair=True))
     return [join_pieces(first, second, tokenizer.specials) for first, second in pairs]

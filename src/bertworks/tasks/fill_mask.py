@@ -14,7 +14,7 @@ from bertworks.data.packing import Features, Goal, join_pieces
 from bertworks.data.windows import cut_spans
 from bertworks.model.config import EncoderConfig
 from bertworks.model.heads import PieceHead
-from bertworks.tasks.task import Answer
+from bertworks.tasks.task import Answer, Options
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 
@@ -24,19 +24,22 @@ class FillMask:
     name = "fill_mask"
     labels: tuple[str, ...] = ()
 
-    def __init__(self, *, num_candidates: int = 5) -> None:
+    def __init__(self, *, num_candidates: int = 5, tied: bool = True) -> None:
         self.num_candidates = num_candidates
+        self.options: Options = {"tied": tied}
 
     def features(self, example: Example, tokenizer: Tokenizer, *, longest: int) -> list[Features]:
         """Mark the places of the masks; one that lies in two windows is asked for in the first."""
         if example.text_b is not None:
             raise DataError("fill-mask reads one text, not a pair; put both into one text")
-        pieces = np.array(tokenizer.ids_of([example.text])[0], dtype=np.int64)
+        text = example.text.replace("[MASK]", tokenizer.mask_piece)
+        pieces = np.array(tokenizer.ids_of([text])[0], dtype=np.int64)
         masks = np.flatnonzero(pieces == tokenizer.specials.mask)
         if not len(masks):
             raise DataError("the text has no [MASK]; put one where a word should be filled in")
         windows, seen = [], 0
-        for start, end in cut_spans(len(pieces), room=longest - 2):
+        room = longest - tokenizer.specials.num_added(pair=False)
+        for start, end in cut_spans(len(pieces), room=room):
             tokens, segments = join_pieces(pieces[start:end], None, tokenizer.specials)
             at = masks[(masks >= seen) & (masks < end)] - start + 1  # the first piece is [CLS]
             goal = Goal(np.full(len(at), IGNORE), at)
@@ -46,7 +49,7 @@ class FillMask:
 
     def head(self, config: EncoderConfig) -> nn.Module:
         """Make BERT's masked-language-model head."""
-        return PieceHead(config, target=self.name)
+        return PieceHead(config, target=self.name, tied=self.options["tied"])
 
     def loss(self, logits: Tensor, target: Target) -> Tensor:
         """Return the summed cross-entropy over the hidden pieces."""
@@ -71,6 +74,6 @@ class FillMask:
         probabilities = shifted / shifted.sum()
         best = np.argsort(-probabilities, kind="stable")[: self.num_candidates]
         return [
-            {"token": tokenizer.piece(int(index)), "probability": float(probabilities[index])}
+            {"token": tokenizer.shown(int(index)), "probability": float(probabilities[index])}
             for index in best
         ]

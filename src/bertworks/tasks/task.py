@@ -1,19 +1,21 @@
 """What a task is, and the model that carries an encoder and its task heads."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from bertworks.core.batch import Batch, Target
 from bertworks.data.examples import Example
 from bertworks.data.packing import Features
 from bertworks.model.config import EncoderConfig
-from bertworks.model.encoder import Encoder, initialize
+from bertworks.model.encoder import DEVIATION, Encoder, initialize
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 Answer = dict[str, Any]  # JSON data, as it is written and served
+Options = dict[str, Any]  # JSON data, saved with the model
 
 
 class Task(Protocol):
@@ -21,6 +23,7 @@ class Task(Protocol):
 
     name: str
     labels: tuple[str, ...]
+    options: Options  # how its head differs from the usual
 
     def features(self, example: Example, tokenizer: Tokenizer, *, longest: int) -> list[Features]:
         """Return the windows in which the network reads an example."""
@@ -41,12 +44,26 @@ class Task(Protocol):
 class TaskModel(nn.Module):
     """One encoder with the heads of one or more tasks."""
 
-    def __init__(self, config: EncoderConfig, tasks: Sequence[Task], *, seed: int = 0) -> None:
+    def __init__(
+        self,
+        config: EncoderConfig,
+        tasks: Sequence[Task],
+        *,
+        seed: int = 0,
+        deviation: float = DEVIATION,
+    ) -> None:
         super().__init__()
         self.tasks = {task.name: task for task in tasks}
         self.encoder = Encoder(config)
         self.heads = nn.ModuleDict({name: task.head(config) for name, task in self.tasks.items()})
-        initialize(self, deviation=config.init_deviation, seed=seed)
+        if self.encoder.embeddings.pieces.weight.device.type != "meta":
+            initialize(self, seed=seed, deviation=deviation)
+
+    @classmethod
+    def without_weights(cls, config: EncoderConfig, tasks: Sequence[Task]) -> Self:
+        """Make the network without memory for its weights: they are loaded next."""
+        with torch.device("meta"):
+            return cls(config, tasks)
 
     @property
     def config(self) -> EncoderConfig:

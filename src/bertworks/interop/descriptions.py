@@ -1,0 +1,165 @@
+"""A network and its tasks in Hugging Face's words, read from `config.json` and written to it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from bertworks.core.errors import ArtifactError, UsageError
+from bertworks.core.pieces import SpecialIds
+from bertworks.interop.dialect import ACTIVATIONS, Dialect
+from bertworks.interop.families import ALIASES, DIALECTS
+from bertworks.model.config import Bucketed, EncoderConfig, Learned, Local, Rotary, Sharing
+
+OWN = "bertworks"  # the model_type of networks that no other library knows
+POSITIONS = {"learned": Learned, "rotary": Rotary, "bucketed": Bucketed}
+LABELLED = ("classify", "match")
+POOLINGS = {"cls": "first", "mean": "mean"}
+
+
+@dataclass(frozen=True)
+class TaskNote:
+    """What a folder says about a task of its model."""
+
+    labels: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def config_from_hugging_face(theirs: dict[str, Any]) -> EncoderConfig:
+    """Return our description of their network."""
+    name = theirs.get("model_type")
+    if name == OWN:
+        return _from_own_words(theirs)
+    family = ALIASES.get(str(name), str(name))
+    if family not in DIALECTS:
+        known = ", ".join([*DIALECTS, *ALIASES])
+        raise ArtifactError(
+            f"model_type {name!r} is of no family that is known here; known are {known}"
+        )
+    dialect = DIALECTS[family]
+    theirs = {**dialect.defaults, **{k: value for k, value in theirs.items() if value is not None}}
+    for key, value in dialect.expected.items():
+        if theirs.get(key, value) != value:
+            raise ArtifactError(
+                f"{key} is {theirs[key]!r}; of this family only networks with {value!r} are known"
+            )
+    fields = {ours: theirs[key] for key, ours in dialect.keys.items() if key in theirs}
+    activation = fields.get("activation", "gelu")
+    if activation not in ACTIVATIONS:
+        raise ArtifactError(
+            f"the activation {activation!r} is not known; known are {', '.join(ACTIVATIONS)}"
+        )
+    fields["activation"] = ACTIVATIONS[activation]
+    if "max_positions" in fields:
+        fields["max_positions"] -= dialect.skipped_places(pad_id_of(theirs))
+    try:
+        return EncoderConfig(
+            family=family,  # type: ignore[arg-type]
+            **{**fields, **dialect.fixed, **dialect.read(theirs)},
+        )
+    except (TypeError, ValueError, UsageError) as error:
+        raise ArtifactError(
+            f"the config describes no network that can be built: {error}"
+        ) from error
+
+
+def config_to_hugging_face(
+    config: EncoderConfig, *, tasks: Mapping[str, TaskNote], specials: SpecialIds
+) -> dict[str, Any]:
+    """Return their description of our network and its tasks."""
+    dialect = DIALECTS[config.family]
+    architecture = dialect.classes.get(tuple(tasks), dialect.classes[()])
+    theirs = their_config(config, pad_id=specials.pad) | {"architectures": [architecture]}
+    theirs |= {"bos_token_id": specials.first, "eos_token_id": specials.separator}
+    theirs |= {"cls_token_id": specials.first, "sep_token_id": specials.separator}
+    labels = [label for name in LABELLED if name in tasks for label in tasks[name].labels]
+    if labels:
+        theirs["id2label"] = {str(index): label for index, label in enumerate(labels)}
+        theirs["label2id"] = {label: index for index, label in enumerate(labels)}
+    for note in tasks.values():
+        theirs |= _options_to_hugging_face(note.options, dialect)
+    return theirs
+
+
+def tasks_from_hugging_face(theirs: dict[str, Any]) -> dict[str, TaskNote]:
+    """Return the tasks by the class that saved a folder."""
+    dialect = DIALECTS[ALIASES.get(theirs["model_type"], theirs["model_type"])]
+    suffix = _class_suffix((theirs.get("architectures") or [""])[0])
+    names = next((n for n, known in dialect.classes.items() if _class_suffix(known) == suffix), ())
+    return {name: note for name in names if (note := _note(name, theirs, dialect)) is not None}
+
+
+def pad_id_of(theirs: dict[str, Any]) -> int:
+    """Return the id of the padding piece."""
+    given = theirs.get("pad_token_id")
+    if given is not None:
+        return int(given)
+    family = ALIASES.get(theirs["model_type"], theirs["model_type"])
+    return DIALECTS[family].defaults.get("pad_token_id", 0) if family in DIALECTS else 0
+
+
+def own_words(config: EncoderConfig) -> dict[str, Any]:
+    """Return the config as JSON under our own names."""
+    kind = next(name for name, made in POSITIONS.items() if isinstance(config.positions, made))
+    positions = {"kind": kind, **asdict(config.positions)}
+    return {"model_type": OWN, **asdict(config), "positions": positions}
+
+
+def _from_own_words(ours: dict[str, Any]) -> EncoderConfig:
+    fields = {name: value for name, value in ours.items() if name != "model_type"}
+    positions = dict(fields.pop("positions"))
+    made = POSITIONS[positions.pop("kind")](**positions)
+    for name, kind in (("local", Local), ("sharing", Sharing)):
+        if fields[name] is not None:
+            fields[name] = kind(**fields[name])
+    return EncoderConfig(**fields, positions=made)
+
+
+def their_config(config: EncoderConfig, *, pad_id: int) -> dict[str, Any]:
+    """Return their description of our network alone."""
+    dialect = DIALECTS[config.family]
+    theirs = {key: getattr(config, ours) for key, ours in dialect.keys.items()}
+    for key, ours in dialect.keys.items():
+        if ours == "activation":
+            theirs[key] = next(k for k, known in ACTIVATIONS.items() if known == config.activation)
+        if ours == "max_positions":
+            theirs[key] += dialect.skipped_places(pad_id)
+    return {
+        "model_type": config.family,
+        **theirs,
+        **dialect.expected,
+        **dialect.write(config),
+        "pad_token_id": pad_id,
+        "dtype": "float32",
+    }
+
+
+def _options_to_hugging_face(options: dict[str, Any], dialect: Dialect) -> dict[str, Any]:
+    theirs: dict[str, Any] = {}
+    if options.get("tied") is False:
+        theirs["tie_word_embeddings"] = False
+    if options.get("dropout") is not None:
+        theirs[dialect.head_dropout] = options["dropout"]
+    if options.get("pooling") is not None:
+        names = {ours: name for name, ours in POOLINGS.items()}
+        theirs["classifier_pooling"] = names[options["pooling"]]
+    return theirs
+
+
+def _note(name: str, theirs: dict[str, Any], dialect: Dialect) -> TaskNote | None:
+    """Return labels and options of a task, or None where it is of a kind that is not known here."""
+    if name == "fill_mask":
+        return TaskNote(options={"tied": theirs.get("tie_word_embeddings") is not False})
+    if name not in LABELLED:
+        return TaskNote()
+    labels = theirs.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
+    by_number = tuple(labels[key] for key in sorted(labels, key=int))
+    kind = theirs.get("problem_type") or "single_label_classification"
+    if len(by_number) < 2 or kind != "single_label_classification":
+        return None  # a score, or several labels at once
+    pooling = POOLINGS[theirs["classifier_pooling"]] if "classifier_pooling" in theirs else None
+    return TaskNote(by_number, {"pooling": pooling, "dropout": theirs.get(dialect.head_dropout)})
+
+
+def _class_suffix(architecture: str) -> str:
+    """Return `ForMaskedLM` of `BertForMaskedLM`: the same task in every family."""
+    return architecture[architecture.find("For") :] if "For" in architecture else ""

@@ -1,0 +1,85 @@
+"""How the vectors of a text's tokens become the one vector of the text."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from bertworks.core.batch import Layout
+from bertworks.core.errors import UsageError
+from bertworks.model.encoder import Pooling
+
+Bend = Literal["identity", "tanh", "relu", "gelu", "sigmoid"]
+BENDS: dict[Bend, Callable[[Tensor], Tensor]] = {
+    "identity": lambda x: x,
+    "tanh": torch.tanh,
+    "relu": torch.relu,
+    "gelu": functional.gelu,
+    "sigmoid": torch.sigmoid,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class DenseLayer:
+    """A linear layer that pooled vectors pass through, and its bend."""
+
+    weight: Tensor  # [out, in]
+    bias: Tensor | None
+    bend: Bend
+
+    def apply(self, vectors: Tensor) -> Tensor:
+        """Return the vectors behind this layer, [N, in] -> [N, out]."""
+        return BENDS[self.bend](functional.linear(vectors, self.weight, self.bias))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingRecipe:
+    """What is done to make the vector of a text; saved with the weights."""
+
+    pooling: Pooling = "mean"
+    normalize: bool = True
+    max_length: int | None = None  # pieces, special ones counted; None: all of a text, in windows
+    layers: tuple[DenseLayer, ...] = ()
+    prompts: dict[str, str] = field(default_factory=dict)  # name -> what stands before each text
+    default_prompt: str | None = None  # its name
+    pools_prompt: bool = True
+    lowercase: bool = False
+    similarity: str | None = None  # what other libraries compare the vectors by
+
+    def __post_init__(self) -> None:
+        if self.pooling not in get_args(Pooling):
+            raise UsageError(f"pooling {self.pooling!r} is not known; use mean, first or max")
+
+    def changed(self, **given: Any) -> Self:
+        """Return the recipe with what is given in place of its own; None leaves it as it is."""
+        return replace(self, **{name: v for name, v in given.items() if v is not None})
+
+    def prompt_text(self, prompt: str | None) -> str:
+        """Return the text of a prompt given by name or as text, or of the default one for None."""
+        if prompt is None:
+            return self.prompts[self.default_prompt] if self.default_prompt else ""
+        if prompt.isidentifier() and prompt not in self.prompts:
+            raise UsageError(
+                f"there is no prompt {prompt!r}; the prompts of this model are: "
+                f"{', '.join(self.prompts) or 'none'} (a text of your own ends in a space or colon)"
+            )
+        return self.prompts.get(prompt, prompt)
+
+    def finish(self, pooled: np.ndarray) -> np.ndarray:
+        """Return pooled vectors behind the dense layers, and normalized if they should be."""
+        vectors = torch.from_numpy(pooled)
+        for layer in self.layers:
+            vectors = layer.apply(vectors)
+        return (functional.normalize(vectors, eps=1e-12) if self.normalize else vectors).numpy()
+
+
+def without_first_tokens(hidden: Tensor, layout: Layout, count: int) -> tuple[Tensor, Layout]:
+    """Leave out the first tokens of each text, but never its last one."""
+    if not count:
+        return hidden, layout
+    parts = [part[min(count, len(part) - 1) :] for part in hidden.split(layout.lengths)]
+    return torch.cat(parts), Layout.of(tuple(map(len, parts))).to(hidden.device)

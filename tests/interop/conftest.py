@@ -1,0 +1,101 @@
+"""What the tests of other people's formats share: small networks, notes of tasks, weights."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from bertworks.core.pieces import SpecialIds
+from bertworks.interop.descriptions import TaskNote, config_to_hugging_face
+from bertworks.model.config import STYLES, EncoderConfig, Sharing
+from bertworks.tasks.catalog import make_task
+from bertworks.tasks.task import TaskModel
+
+SHAPE = {
+    "vocab_size": 97,
+    "hidden_size": 24,
+    "num_layers": 4,
+    "num_heads": 3,
+    "feed_forward_size": 37,
+    "max_positions": 53,
+}
+NARROW: dict[str, dict[str, Any]] = {
+    "albert": {"embedding_size": 10, "sharing": Sharing(num_groups=2, group_size=2)},
+    "electra": {"embedding_size": 10},
+}
+
+
+@pytest.fixture(scope="session")
+def specials() -> SpecialIds:
+    """Give special pieces in an order of their own."""
+    return SpecialIds(pad=3, unknown=5, first=0, separator=2, mask=4)
+
+
+@pytest.fixture(scope="session")
+def small() -> Callable[..., EncoderConfig]:
+    """Describe a small network of a family."""
+
+    def describe(family: str, **changes: Any) -> EncoderConfig:
+        own = NARROW.get(family, {})
+        return EncoderConfig(**{**STYLES[family], **SHAPE, **own, **changes})
+
+    return describe
+
+
+@pytest.fixture(scope="session")
+def notes() -> Callable[..., dict[str, TaskNote]]:
+    """Say about tasks what a folder says; the options go to every one."""
+
+    def say(*names: str, **options: Any) -> dict[str, TaskNote]:
+        made = [make_task(name, ("a", "b", "c"), **options) for name in names]
+        return {task.name: TaskNote(task.labels, task.options) for task in made}
+
+    return say
+
+
+@pytest.fixture(scope="session")
+def their_words(
+    small: Callable[..., EncoderConfig], specials: SpecialIds
+) -> Callable[..., dict[str, Any]]:
+    """Describe a small network of a family as its config.json does."""
+
+    def describe(family: str = "bert", **changes: Any) -> dict[str, Any]:
+        return {**config_to_hugging_face(small(family), tasks={}, specials=specials), **changes}
+
+    return describe
+
+
+@pytest.fixture(scope="session")
+def draw_weights() -> Callable[..., dict[str, Tensor]]:
+    """Draw the weights of a model with these tasks, none of them zero or one throughout."""
+
+    def draw(config: EncoderConfig, tasks: Mapping[str, TaskNote]) -> dict[str, Tensor]:
+        made = [make_task(name, note.labels, **note.options) for name, note in tasks.items()]
+        with torch.device("meta"):
+            model = TaskModel(config, made)
+        random = torch.Generator().manual_seed(5)
+        return {
+            name: torch.randn(parameter.shape, generator=random)
+            for name, parameter in model.named_parameters()
+        }
+
+    return draw
+
+
+@pytest.fixture(scope="session")
+def without_pooler() -> Callable[[Mapping[str, Tensor]], dict[str, Tensor]]:
+    """Leave out the tensors of the pooler."""
+    return lambda ours: {n: t for n, t in ours.items() if not n.startswith("encoder.pooler.")}
+
+
+@pytest.fixture(scope="session")
+def assert_equal_tensors() -> Callable[[Mapping[str, Tensor], Mapping[str, Tensor]], None]:
+    """Compare two tables of tensors: the same names, the same numbers."""
+
+    def compare(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+        assert set(found) == set(expected)
+        assert [name for name in expected if not torch.equal(found[name], expected[name])] == []
+
+    return compare

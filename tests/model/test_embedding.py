@@ -1,0 +1,89 @@
+"""The recipe of a text's vector: its prompts, its dense layers, what is left out."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertworks.core.batch import Layout
+from bertworks.core.errors import UsageError
+from bertworks.model.embedding import BENDS, DenseLayer, EmbeddingRecipe, without_first_tokens
+
+PROMPTED = EmbeddingRecipe(
+    prompts={"query": "question: ", "document": ""}, default_prompt="query", normalize=False
+)
+
+
+def test_what_is_given_replaces_what_the_recipe_says_and_none_does_not() -> None:
+    recipe = EmbeddingRecipe(pooling="first", normalize=True, max_length=31)
+    changed = recipe.changed(pooling=None, normalize=False, max_length=None)
+    assert changed == EmbeddingRecipe(pooling="first", normalize=False, max_length=31)
+    assert recipe.normalize
+    assert recipe.changed(pooling="max").pooling == "max"
+
+
+@pytest.mark.parametrize("pooling", ["cls", "", "Mean", "lasttoken"])
+def test_a_pooling_that_is_not_known_is_refused(pooling: str) -> None:
+    with pytest.raises(UsageError, match="is not known; use mean, first or max"):
+        EmbeddingRecipe().changed(pooling=pooling)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "text"),
+    [
+        (None, "question: "),
+        ("query", "question: "),
+        ("document", ""),
+        ("", ""),
+        ("query: ", "query: "),
+        ("为这个句子生成表示：", "为这个句子生成表示："),
+    ],
+)
+def test_a_prompt_is_a_name_of_the_model_or_else_a_text(prompt: str | None, text: str) -> None:
+    assert PROMPTED.prompt_text(prompt) == text
+
+
+def test_without_a_default_prompt_there_is_none() -> None:
+    assert EmbeddingRecipe().prompt_text(None) == ""
+    assert EmbeddingRecipe(prompts={"query": "q: "}).prompt_text(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("recipe", "known"), [(PROMPTED, "query, document"), (EmbeddingRecipe(), "none")]
+)
+def test_a_bare_word_that_is_no_prompt_is_a_mistake_and_not_a_text(recipe, known: str) -> None:
+    with pytest.raises(UsageError, match=f"no prompt 'qurey'; the prompts .* are: {known} "):
+        recipe.prompt_text("qurey")
+
+
+def test_dense_layers_follow_each_other_and_then_the_vectors_are_normalized() -> None:
+    random = torch.Generator().manual_seed(5)
+    pooled = torch.randn(4, 7, generator=random)
+    first, bias, second = (torch.randn(s, generator=random) for s in ((5, 7), (5,), (3, 5)))
+    layers = (DenseLayer(first, bias, "tanh"), DenseLayer(second, None, "relu"))
+    expected = torch.relu(torch.tanh(pooled @ first.T + bias) @ second.T).numpy()
+    plain = EmbeddingRecipe(layers=layers, normalize=False).finish(pooled.numpy())
+    np.testing.assert_allclose(plain, expected, atol=1e-6)
+    unit = EmbeddingRecipe(layers=layers).finish(pooled.numpy())
+    lengths = np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(unit, expected / np.maximum(lengths, 1e-12), atol=1e-6)
+    assert unit.dtype == np.float32
+
+
+def test_a_vector_of_nothing_but_zeros_stays_finite() -> None:
+    assert not EmbeddingRecipe().finish(np.zeros((2, 3), np.float32)).any()
+
+
+def test_every_bend_leaves_the_shape() -> None:
+    for bend in BENDS:
+        layer = DenseLayer(torch.ones(2, 3), None, bend)
+        assert layer.apply(torch.ones(4, 3)).shape == (4, 2)
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=5), st.integers(0, 7))
+def test_leaving_out_first_tokens_keeps_the_rest_and_at_least_the_last(lengths, count) -> None:
+    hidden = torch.arange(sum(lengths)).unsqueeze(1)
+    kept, layout = without_first_tokens(hidden, Layout.of(tuple(lengths)), count)
+    for before, after in zip(hidden.split(lengths), kept.split(layout.lengths), strict=True):
+        assert after.tolist() == (before[count:] if count < len(before) else before[-1:]).tolist()
