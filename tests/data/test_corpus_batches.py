@@ -208,3 +208,17 @@ def test_held_out_documents_are_never_trained_on(make: Make, shards: Shards) -> 
     held_out = set(np.flatnonzero(shards.is_held_out).tolist())
     assert documents(make(held_out=True)) == held_out
     assert documents(make()) == set(range(47)) - held_out
+
+
+def test_two_separators_between_leave_less_room_for_the_texts(
+    shards: Shards, specials: SpecialIds
+) -> None:
+    two = replace(specials, num_between=2)
+    batches = CorpusBatches(shards, Masking(two, 97), PLAN)
+    texts = [text for step in range(5) for batch in batches.at(step) for text in restored(batch)]
+    assert max(map(len, texts)) == PLAN.longest
+    pairs = [text for text in texts if text.count(3) == 3]
+    assert pairs
+    for text in pairs:
+        between = text.index(3)
+        assert text[between : between + 2] == [3, 3]

@@ -1,5 +1,7 @@
 """Texts lie end to end in a batch, and none is left out of the groups."""
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from hypothesis import given
@@ -79,6 +81,26 @@ def test_a_single_text_and_a_pair_get_their_special_pieces(specials: SpecialIds)
     assert segments.tolist() == [0, 0, 0, 0, 0, 1, 1, 1]
     tokens, segments = join_pieces(first[:0], second[:0], specials)
     assert (tokens.tolist(), segments.tolist()) == ([2, 3, 3], [0, 0, 1])
+
+
+def test_some_families_have_two_separators_between(specials: SpecialIds) -> None:
+    two = replace(specials, num_between=2)
+    first, second = np.array([11, 12, 13]), np.array([21, 22])
+    assert join_pieces(first, None, two)[0].tolist() == [2, 11, 12, 13, 3]
+    tokens, segments = join_pieces(first, second, two)
+    assert tokens.tolist() == [2, 11, 12, 13, 3, 3, 21, 22, 3]
+    assert segments.tolist() == [0, 0, 0, 0, 0, 0, 1, 1, 1]
+
+
+@given(st.integers(0, 7), st.integers(0, 7), st.integers(1, 3))
+def test_a_text_grows_by_as_many_pieces_as_are_said_to_be_added(
+    num_first: int, num_second: int, num_between: int
+) -> None:
+    specials = SpecialIds(pad=0, unknown=1, first=2, separator=3, mask=4, num_between=num_between)
+    first, second = np.arange(5, 5 + num_first), np.arange(50, 50 + num_second)
+    assert len(join_pieces(first, None, specials)[0]) == num_first + specials.num_added(pair=False)
+    tokens, segments = join_pieces(first, second, specials)
+    assert len(tokens) == len(segments) == num_first + num_second + specials.num_added(pair=True)
 
 
 @given(st.lists(st.integers(1, 13), max_size=40), st.integers(1, 29))

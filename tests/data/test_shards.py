@@ -66,6 +66,17 @@ def test_the_description_counts_everything(make_shards: MakeShards, specials: Sp
     assert (shards.vocab_size, shards.specials) == (97, specials)
 
 
+def test_shards_written_before_separators_were_counted_still_open(
+    make_shards: MakeShards, specials: SpecialIds
+) -> None:
+    shards = make_shards([[[7, 8, 9], [5]]])
+    path = shards.folder / "shards.json"
+    description = json.loads(path.read_text())
+    del description["specials"]["num_between"]
+    path.write_text(json.dumps(description))
+    assert Shards(shards.folder).specials == specials
+
+
 @pytest.mark.parametrize(("vocab_size", "dtype"), [(2**16, "uint16"), (2**16 + 1, "uint32")])
 def test_the_largest_piece_fits(make_shards: MakeShards, vocab_size: int, dtype: str) -> None:
     shards = make_shards([[[5, vocab_size - 1]]], vocab_size=vocab_size)

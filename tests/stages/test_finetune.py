@@ -44,7 +44,8 @@ def test_a_model_says_how_it_was_made(
     assert manifest["settings"] == as_json(settings) | {"precision": "fp32"}
     assert set(manifest["inputs"]) == {"model", "train", "dev"}
     ours = json.loads((classifier / "bertworks.json").read_text())
-    assert ours["tasks"] == {"classify": ["road", "water"]}
+    options = {"pooling": None, "dropout": None}
+    assert ours["tasks"] == {"classify": {"labels": ["road", "water"], "options": options}}
 
 
 def test_the_written_command_makes_the_same_model(

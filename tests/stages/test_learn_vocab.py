@@ -77,6 +77,60 @@ def test_cased_keeps_capital_letters(text: Path, tmp_path: Path, command: Run) -
     assert tokenizer.ids_of(["River"]) != tokenizer.ids_of(["river"])
 
 
+@pytest.mark.parametrize(
+    ("kind", "size", "files"),
+    [
+        ("byte-bpe", 300, {"tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt"}),
+        ("unigram", 60, {"tokenizer.json", "tokenizer_config.json"}),
+    ],
+)
+def test_the_other_kinds_are_learned_twice_the_same(
+    kind: str, size: int, files: set[str], text: Path, tmp_path: Path, command: Run
+) -> None:
+    folders = [tmp_path / "first", tmp_path / "second"]
+    for out in folders:
+        words = ["learn-vocab", text, "--out", out, "--size", size, "--kind", kind, "--cased"]
+        assert command(*words).code == 0
+        assert set(read_manifest(out)["files"]) == files
+        assert read_manifest(out)["settings"]["kind"] == kind
+    assert all(
+        (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes() for name in files
+    )
+    tokenizer = Tokenizer.open(folders[0])
+    assert tokenizer.vocab_size == size
+    assert tokenizer.ids_of(["River"]) != tokenizer.ids_of(["river"])
+
+
+@pytest.mark.parametrize("kind", ["byte-bpe", "unigram"])
+def test_the_other_kinds_refuse_what_holds_no_text(kind: str, tmp_path: Path, command: Run) -> None:
+    file = tmp_path / "blank.txt"
+    file.write_text("\n \n")
+    said = command("learn-vocab", file, "--out", tmp_path / "tok", "--kind", kind).refusal(1)
+    assert said == f"{file} holds no text; give a file with text in it"
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("byte-bpe", "need 261 pieces; raise --size, which is 12"),
+        ("unigram", "already need 12 pieces; raise --size above 12"),
+    ],
+)
+def test_the_other_kinds_refuse_a_size_that_is_too_small(
+    kind: str, said: str, text: Path, tmp_path: Path, command: Run
+) -> None:
+    out = tmp_path / "tok"
+    ended = command("learn-vocab", text, "--out", out, "--size", 12, "--kind", kind)
+    assert said in ended.refusal(1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unigram_counts_by_itself(text: Path, tmp_path: Path, command: Run) -> None:
+    words = ["learn-vocab", text, "--out", tmp_path / "tok", "--kind", "unigram"]
+    said = command(*words, "--min-count", 3).refusal(2)
+    assert said == "--min-count cannot be chosen with --kind unigram; leave it out"
+
+
 def test_chinese_characters_become_pieces_of_their_own(tmp_path: Path, command: Run) -> None:
     (tmp_path / "zh.txt").write_text(CHINESE, encoding="utf-8")
     out = tmp_path / "zh"

@@ -12,6 +12,7 @@ import pytest
 from bertworks.core.artifact import MANIFEST, read_manifest
 from bertworks.core.settings import as_json
 from bertworks.data.shards import Shards
+from bertworks.model.config import EncoderConfig
 from bertworks.stages import pretrain
 from bertworks.stages.settings import PretrainSettings
 from bertworks.training.run import read_log, whole_checkpoints
@@ -96,10 +97,12 @@ def test_sizes_come_by_name_or_by_shape(
 @pytest.mark.parametrize(
     ("size", "said"),
     [
-        ("huge", "there is no size 'huge'; the sizes are tiny, mini"),
+        ("huge", "there is no size 'huge'; use tiny, mini, small, medium, base, large or LAYERSx"),
         ("2x", "there is no size '2x'"),
-        ("0x64", "num_layers is 0; it must be at least 1"),
-        ("1x0", "hidden_size is 0; it must be at least 1"),
+        ("roberta-", "there is no size ''"),
+        ("gpt-mini", "there is no family 'gpt'; the families are bert, roberta, "),
+        ("0x64", "num_layers is 0; it must be a whole number from 1 up"),
+        ("1x0", "hidden_size is 0; it must be a whole number from 1 up"),
         ("1x129", "hidden_size 129 cannot be shared by 2 heads; choose a multiple"),
     ],
 )
@@ -129,10 +132,53 @@ def test_without_next_sentences_there_is_one_objective(
     assert list(json.loads((out / "bertworks.json").read_text())["tasks"]) == ["fill_mask"]
 
 
+@pytest.mark.parametrize(
+    ("size", "has_pairs"),
+    [
+        ("1x64", True),
+        ("bert-1x64", True),
+        ("recurrent-1x64", True),
+        ("convolution-1x64", True),
+        ("mean-1x64", True),
+        ("roberta-1x64", False),
+        ("electra-1x64", False),
+        ("modern-1x64", False),
+    ],
+)
+def test_next_sentences_are_learned_where_the_family_does_unless_said_otherwise(
+    size: str, has_pairs: bool
+) -> None:
+    config = EncoderConfig.named(size)
+
+    def names(said: bool | None) -> list[str]:
+        return [task.name for task in pretrain._objectives(config, next_sentence=said)]
+
+    assert names(None) == names(has_pairs)
+    assert names(True) == ["fill_mask", "next_sentence"]
+    assert names(False) == ["fill_mask"]
+
+
+@pytest.mark.parametrize(
+    ("size", "said", "dropout"),
+    [
+        ("1x64", None, 0.1),
+        ("modern-1x64", None, 0.0),
+        ("1x64", 0.0, 0.0),
+        ("albert-1x64", 0.3, 0.3),
+    ],
+)
+def test_dropout_is_the_familys_own_unless_it_is_said(
+    size: str, said: float | None, dropout: float, shards: Path
+) -> None:
+    settings = PretrainSettings(shards, out=Path("o"), size=size, dropout=said)
+    config = pretrain._config(settings, Shards.open(shards))
+    assert (config.dropout, config.attention_dropout) == (dropout, dropout)
+
+
 def test_the_seed_chooses_the_batches_but_not_what_they_are_judged_by(shards: Path) -> None:
     def batches(seed: int) -> tuple[list[list[int]], list[list[int]]]:
         settings = PretrainSettings(shards, out=Path("o"), longest=32, batch_tokens=512, seed=seed)
-        training, held_out = pretrain._batches(settings, Shards.open(shards))
+        training, held_out = pretrain._batches(settings, Shards.open(shards), pairs=True)
         steps = [batch for step in range(3) for batch in training.at(step)]
         return [b.tokens.tolist() for b in steps], [b.tokens.tolist() for b in held_out]
 

@@ -13,11 +13,13 @@ from bertworks.core.settings import settings_of
 NEEDED = {
     "quickstart": [],
     "learn-vocab": ["text", "--out", "o"],
+    "extend-positions": ["--model", "m", "--to", "9", "--out", "o"],
     "tokenize": ["text", "--tokenizer", "t", "--out", "o"],
     "pretrain": ["shards", "--out", "o"],
     "finetune": ["--model", "m", "--train", "t", "--dev", "d", "--out", "o"],
     "evaluate": ["--model", "m", "--data", "d", "--out", "o"],
     "predict": ["--model", "m", "--data", "d"],
+    "export": ["--model", "m", "--to", "hugging-face", "--out", "o"],
 }
 COUNT, COUNT_OR_ZERO = "a whole number of at least 1", "a whole number of at least 0"
 POSITIVE, SHARE = "a number above 0", "a number from 0 to below 1"
@@ -27,6 +29,8 @@ LIMITS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
     ("quickstart", "epochs"): (COUNT, ["-1"], ["1"]),
     ("learn-vocab", "size"): (COUNT, ["0", "-4"], ["1"]),
     ("learn-vocab", "min_count"): (COUNT, ["0", "-7"], ["1"]),
+    ("extend-positions", "to"): ("a whole number of at least 8", ["7", "-1"], ["8"]),
+    ("extend-positions", "window"): (COUNT, ["0", "-1"], ["1"]),
     ("tokenize", "held_out"): (SHARE, ["1", "1.5", "-0.1", "nan"], ["0", "0.999"]),
     ("tokenize", "workers"): (COUNT, ["0", "-1"], ["1"]),
     ("pretrain", "longest"): ("a whole number of at least 8", ["7", "0", "-128"], ["8"]),
@@ -56,6 +60,7 @@ LIMITS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
     ("finetune", "threads"): (COUNT, ["0"], ["1"]),
     ("evaluate", "threads"): (COUNT, ["0"], ["1"]),
     ("predict", "threads"): (COUNT, ["0"], ["1"]),
+    ("export", "max_length"): ("a whole number of at least 8", ["7", "0"], ["8"]),
 }
 
 

@@ -75,6 +75,37 @@ def test_the_shards_hold_every_sentence_in_its_place(shards: Path, text: Path) -
     assert found == plain
 
 
+def test_tokenizers_that_keep_spaces_see_them_between_sentences(
+    words: Run, tmp_path: Path, command: Run
+) -> None:
+    text, vocabulary, out = tmp_path / "text.txt", tmp_path / "tok", tmp_path / "shards"
+    text.write_text("It rains. It rains. “It pours.”\n\nIt rains. 今天天气很好。公园。\n" * 2)
+    learn = [
+        "learn-vocab",
+        text,
+        "--out",
+        vocabulary,
+        "--size",
+        300,
+        "--kind",
+        "byte-bpe",
+        "--cased",
+    ]
+    assert command(*learn).code == 0
+    assert command(*words(out, "--held-out", 0, file=text, tokenizer=vocabulary)).code == 0
+    whole = ["".join(document) for document in documents_of(out)]
+    assert whole == [
+        "It rains. It rains. “It pours.”",
+        "It rains.今天天气很好。公园。 It rains. It rains. “It pours.”",
+        "It rains.今天天气很好。公园。",
+    ]
+    opened = Shards.open(out)
+    assert opened.specials.num_between == 2
+    second = opened.tokens(*opened.sentence_starts[1:3])
+    assert opened.begins_word(*opened.sentence_starts[1:3]).tolist()[0]
+    assert Tokenizer.open(out / "tokenizer").piece(int(second[0])).startswith("Ġ")
+
+
 def test_the_result_counts_what_is_in_the_shards(shards: Path, text: Path) -> None:
     description = json.loads((shards / "shards.json").read_text())
     opened = Shards.open(shards)
@@ -200,7 +231,7 @@ def test_a_folder_that_is_no_tokenizer_is_one_sentence(
         "shards": f"{shards} holds a shards, but a tokenizer or model is needed here",
         "text": f"there is no folder {text}",
         "nowhere": f"there is no folder {given}",
-        "bare": f"{given} holds no tokenizer (tokenizer.json or vocab.txt)",
+        "bare": f"{given} holds no tokenizer (tokenizer.json, vocab.txt, vocab.json",
     }
     ended = command(*words(tmp_path / "out", tokenizer=given))
     assert said[kind] in ended.refusal(1)

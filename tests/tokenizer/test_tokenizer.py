@@ -12,8 +12,9 @@ from tokenizers import Tokenizer as Engine
 from transformers import AutoTokenizer, BertTokenizerFast, PreTrainedTokenizerFast
 
 from bertworks.core.errors import ArtifactError
-from bertworks.tokenizer.learn import learn_wordpiece
-from bertworks.tokenizer.tokenizer import SPECIAL_PIECES, Tokenizer
+from bertworks.tokenizer.learn import learn_byte_bpe, learn_unigram, learn_wordpiece
+from bertworks.tokenizer.special_pieces import BERT
+from bertworks.tokenizer.tokenizer import Tokenizer
 
 LEARNED_FROM = [
     "The Café was naïve about running, runners and runs.",
@@ -73,11 +74,11 @@ def test_the_word_list_has_a_piece_a_line_in_the_order_of_ids(
     lines = (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")
     assert lines.pop() == ""
     assert lines == [learned.piece(index) for index in range(learned.vocab_size)]
-    assert lines[:5] == list(SPECIAL_PIECES)
+    assert lines[:5] == list(BERT.names())
 
 
 def test_a_word_list_may_hold_characters_that_look_like_line_ends(tmp_path: Path) -> None:
-    listed = [*SPECIAL_PIECES, "a", "\u2028", "\x85", "\x1c", "b"]
+    listed = [*BERT.names(), "a", "\u2028", "\x85", "\x1c", "b"]
     (tmp_path / "vocab.txt").write_text("\n".join(listed), encoding="utf-8")
     assert Tokenizer.open(tmp_path).ids_of(["a b"]) == [[5, 9]]
 
@@ -167,7 +168,7 @@ def test_padding_and_truncation_of_a_foreign_file_are_switched_off(
 
 
 def test_a_folder_without_a_tokenizer_and_a_broken_one_are_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ArtifactError, match=r"holds no tokenizer \(tokenizer\.json or vocab\.txt"):
+    with pytest.raises(ArtifactError, match=r"holds no tokenizer \(tokenizer\.json, vocab\.txt"):
         Tokenizer.open(tmp_path)
     (tmp_path / "tokenizer.json").write_text("{torn")
     with pytest.raises(ArtifactError, match="cannot be read"):
@@ -195,3 +196,78 @@ def test_others_are_told_how_much_the_network_reads(learned: Tokenizer, tmp_path
     long = "the run " * 99
     assert Tokenizer.open(tmp_path).ids_of([long]) == learned.ids_of([long])
     assert len(learned.ids_of([long])[0]) > 67
+
+
+# The other kinds
+
+
+@pytest.fixture(scope="module", params=[learn_wordpiece, learn_byte_bpe, learn_unigram])
+def any_kind(request: pytest.FixtureRequest) -> Tokenizer:
+    """Learn a small cased vocabulary of any kind."""
+    return request.param(lambda: LEARNED_FROM * 3, size=409, cased=True)
+
+
+def test_the_mask_of_each_kind_is_found_in_a_text(any_kind: Tokenizer) -> None:
+    text = f"The {any_kind.mask_piece} runs"
+    assert any_kind.ids_of([text])[0].count(any_kind.specials.mask) == 1
+    assert any_kind.piece(any_kind.specials.mask) == any_kind.mask_piece
+
+
+def test_pieces_are_shown_without_marks_of_spaces(any_kind: Tokenizer) -> None:
+    ids = any_kind.ids_of(["was naïve Mädchen 北京, über"])[0]
+    shown = [any_kind.shown(index) for index in ids]
+    assert not [piece for piece in shown if piece != piece.strip()]
+    whole = "".join(piece.removeprefix("##") for piece in shown if piece not in ("▁", "Ġ"))
+    assert whole == "wasnaïveMädchen北京,über"
+    assert all(any_kind.shown(index) for index in range(any_kind.vocab_size))
+
+
+def test_special_and_added_pieces_are_shown_as_they_stand(any_kind: Tokenizer) -> None:
+    for name, index in zip(any_kind.names.names(), any_kind.specials.as_tuple(), strict=True):
+        assert any_kind.shown(index) == name
+    engine = Engine.from_str(any_kind.engine.to_str())
+    engine.add_tokens(["größe"])
+    larger = Tokenizer(engine, any_kind.names)
+    assert larger.shown(any_kind.vocab_size) == "größe"
+    assert larger.word_starts()[any_kind.vocab_size]
+
+
+def test_words_begin_where_a_person_sees_them_begin(any_kind: Tokenizer) -> None:
+    text = " The runners, 北京 über"  # a space, for the first word of a text has no mark
+    encoding = any_kind.encode(text)
+    starts = any_kind.word_starts()[encoding.ids]
+    places = [start for (start, _), begins in zip(encoding.offsets, starts, strict=True) if begins]
+    words = {1: "The", 5: "runners", 12: ",", 14: "北", 17: "über"}
+    assert set(words) <= set(places)
+    inside = {place for at, word in words.items() for place in range(at + 1, at + len(word))}
+    assert not inside & set(places)
+
+
+def test_each_kind_joins_pairs_as_its_family_does(any_kind: Tokenizer) -> None:
+    num_between = 2 if any_kind.mask_piece == "<mask>" else 1
+    assert any_kind.specials.num_between == num_between
+    own = any_kind.engine.encode("The run", "runs")
+    separators = own.ids.count(any_kind.specials.separator)
+    assert separators == num_between + 1
+
+
+def test_an_engine_that_joins_nothing_is_taken_for_one_of_bert(learned: Tokenizer) -> None:
+    told = json.loads(learned.engine.to_str()) | {"post_processor": None}
+    assert Tokenizer(Engine.from_str(json.dumps(told))).specials == learned.specials
+
+
+def test_pieces_are_put_together_again_in_each_kind(any_kind: Tokenizer) -> None:
+    text = "Das Mädchen läuft"
+    assert any_kind.text_of(any_kind.ids_of([text])[0]) == text
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=40))
+def test_bytes_lose_nothing(text: str) -> None:
+    tokenizer = learn_byte_bpe(lambda: LEARNED_FROM, size=280, cased=True)
+    if not any(name in text for name in tokenizer.names.names()):
+        assert tokenizer.text_of(tokenizer.ids_of([text])[0]) == text
+
+
+def test_others_are_told_that_there_are_no_segments(any_kind: Tokenizer, tmp_path: Path) -> None:
+    any_kind.save(tmp_path, has_segments=False)
+    assert set(AutoTokenizer.from_pretrained(tmp_path)("a", "b")) == {"input_ids", "attention_mask"}

@@ -11,8 +11,6 @@ from bertworks.data.packing import Features, Goal, flatten, group_by_budget, joi
 from bertworks.data.passages import Pairs, Passages
 from bertworks.data.shards import Shards
 
-SPECIALS_PER_TEXT = 3  # [CLS] first [SEP] second [SEP]
-
 
 @dataclass(frozen=True, kw_only=True)
 class BatchPlan:
@@ -34,7 +32,8 @@ class CorpusBatches:
         self.shards = shards
         self.masking = masking
         self.plan = plan
-        self.passages = Passages(shards, room=plan.longest - SPECIALS_PER_TEXT, held_out=held_out)
+        self.num_added = masking.specials.num_added(pair=True)
+        self.passages = Passages(shards, room=plan.longest - self.num_added, held_out=held_out)
         self._epochs: dict[int, _Epoch] = {}
         self._first_steps = [0]  # of each epoch planned so far
 
@@ -68,7 +67,7 @@ class CorpusBatches:
         random = random_at(self.plan.seed, "epoch", epoch)
         pairs = self.passages.pairs(random) if self.plan.pairs else self.passages.singles()
         order = random.permutation(len(self.passages))
-        sizes = pairs.sizes() + SPECIALS_PER_TEXT
+        sizes = pairs.sizes() + self.num_added
         groups = group_by_budget(sizes[order], budget=self.plan.tokens)
         return _Epoch(pairs, sizes, [order[group] for group in groups])
 

@@ -53,12 +53,17 @@ def flatten(texts: Sequence[Features]) -> Batch:
 def join_pieces(
     first: np.ndarray, second: np.ndarray | None, specials: SpecialIds
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return tokens and segments of `[CLS] first [SEP]` or `[CLS] first [SEP] second [SEP]`."""
+    """Return tokens and segments of `[CLS] first [SEP]` or `[CLS] first [SEP] second [SEP]`.
+
+    Some families have two separators between the texts; the first text's segment ends with them.
+    """
     begin, separator = np.array([specials.first]), np.array([specials.separator])
-    parts = [begin, first, separator] + ([] if second is None else [second, separator])
+    parts = [begin, first, separator]
+    if second is not None:
+        parts = [begin, first, *[separator] * specials.num_between, second, separator]
     tokens = np.concatenate(parts).astype(np.int64)
     segments = np.zeros(len(tokens), dtype=np.int64)
-    segments[len(first) + 2 :] = 1
+    segments[len(first) + 1 + specials.num_between :] = 1
     return tokens, segments
 
 

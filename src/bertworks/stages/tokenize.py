@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bertworks.core.artifact import MANIFEST, Origin, open_artifact, refuse_existing, saving
+from bertworks.core.artifact import Origin, check_artifact, refuse_existing, saving
 from bertworks.core.errors import BertworksError, DataError
 from bertworks.core.progress import Meter, progress, say
 from bertworks.core.quarantine import Quarantine
@@ -22,6 +22,7 @@ from bertworks.corpus.sentences import split_sentences
 from bertworks.data.shards import ShardWriter, TokenizedDocuments
 from bertworks.stages.settings import TokenizeSettings
 from bertworks.tokenizer.tokenizer import Tokenizer
+from bertworks.tokenizer.words import after_another
 
 CHUNK_BYTES = 500_000  # text that travels to a process at once
 CHUNKS_IN_FLIGHT = 3  # per process: memory stays bounded when reading is faster than tokenizing
@@ -31,7 +32,8 @@ def run(settings: TokenizeSettings) -> dict[str, Any]:
     """Tokenize a corpus with several processes; the shards do not depend on how many."""
     refuse_existing(settings.out)
     files = find_files(settings.text)
-    tokenizer = _open_tokenizer(settings.tokenizer)
+    check_artifact(settings.tokenizer, "tokenizer", "model")
+    tokenizer = Tokenizer.open(settings.tokenizer)
     quarantine = Quarantine()
     origin = Origin(
         command=as_command("tokenize", settings),
@@ -59,12 +61,6 @@ def run(settings: TokenizeSettings) -> dict[str, Any]:
         say(f"warning: {summary}")
     counts = {key: value for key, value in description.items() if isinstance(value, int)}
     return {"shards": str(settings.out), **counts, "bad_rows": quarantine.num_bad}
-
-
-def _open_tokenizer(folder: Path) -> Tokenizer:
-    if (folder / MANIFEST).exists():  # Hugging Face's folders have none
-        open_artifact(folder, "tokenizer", "model")
-    return Tokenizer.open(folder)
 
 
 def _chunks(documents: Iterable[Document], meter: Meter) -> Iterator[list[Document]]:
@@ -118,10 +114,7 @@ class _Worker:
 
     def tokenize(self, documents: list[Document]) -> TokenizedDocuments:
         """Cut documents into sentences and sentences into pieces; empty ones vanish."""
-        sentences = [
-            [s for paragraph in document.paragraphs for s in split_sentences(paragraph)]
-            for document in documents
-        ]
+        sentences = [_running_sentences(document) for document in documents]
         pieces = iter(self.tokenizer.ids_of([s for document in sentences for s in document]))
         kept = [list(filter(None, [next(pieces) for _ in document])) for document in sentences]
         is_kept = [bool(document) for document in kept]
@@ -133,6 +126,12 @@ class _Worker:
             documents=np.array([len(document) for document in kept if document], dtype=np.int64),
             is_held_out=np.array(flags, dtype=bool)[is_kept],
         )
+
+
+def _running_sentences(document: Document) -> list[str]:
+    """Return the sentences with the space that stands before them, which some tokenizers keep."""
+    sentences = [s for paragraph in document.paragraphs for s in split_sentences(paragraph)]
+    return sentences[:1] + [after_another(sentence) for sentence in sentences[1:]]
 
 
 _worker: _Worker | None = None  # in a tokenizing process only

@@ -1,111 +1,70 @@
 """Text to pieces and back, over the `tokenizers` library."""
 
-import json
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
 import numpy as np
-from tokenizers import Encoding, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Encoding, models
 from tokenizers import Tokenizer as Engine
 
 from bertworks.core.errors import ArtifactError
 from bertworks.core.pieces import SpecialIds
-
-SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-CONTINUATION = "##"
-
-
-def wordpiece_engine(vocabulary: dict[str, int], *, cased: bool) -> Engine:
-    """Build BERT's WordPiece: clean, split Chinese characters, fold case and accents if uncased."""
-    engine = Engine(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
-    engine.normalizer = normalizers.BertNormalizer(
-        clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=not cased
-    )
-    engine.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    engine.decoder = decoders.WordPiece(prefix=CONTINUATION)
-    # A special piece written in a text, such as [MASK], stands for itself.
-    engine.add_special_tokens(list(SPECIAL_PIECES))
-    # Not used here, where batches are built; other readers of `tokenizer.json` rely on it.
-    engine.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[(piece, engine.token_to_id(piece)) for piece in ("[CLS]", "[SEP]")],
-    )
-    return engine
+from bertworks.tokenizer.files import is_byte_level, read_engine, write_engine
+from bertworks.tokenizer.special_pieces import SpecialPieces, find_special_pieces
+from bertworks.tokenizer.words import SPACE, Marks, begins_word, plain_bytes
 
 
 class Tokenizer:
     """A vocabulary and the rules that cut text into its pieces."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, names: SpecialPieces | None = None) -> None:
         engine.no_padding()
         engine.no_truncation()
         self.engine = engine
-        self.specials = SpecialIds(
-            **dict(
-                zip(
-                    ("pad", "unknown", "first", "separator", "mask"),
-                    map(self._special_id, SPECIAL_PIECES),
-                    strict=True,
-                )
-            )
-        )
+        vocabulary = engine.get_vocab()
+        self.names = names or find_special_pieces({}, vocabulary)
+        ids = {role: vocabulary[name] for role, name in vars(self.names).items()}
+        self.specials = SpecialIds(**ids, num_between=_num_between(engine, ids))
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open the tokenizer of a folder: `tokenizer.json`, or a bare `vocab.txt`."""
-        if not folder.is_dir():
-            raise ArtifactError(f"there is no folder {folder}; check the path")
+        """Open the tokenizer of a folder, whatever its form."""
+        engine, names = read_engine(folder)
         try:
-            settings = _read_json(folder / "tokenizer_config.json")
-            if (folder / "tokenizer.json").is_file():
-                engine = Engine.from_file(str(folder / "tokenizer.json"))
-            elif (folder / "vocab.txt").is_file():
-                text = (folder / "vocab.txt").read_text(encoding="utf-8")
-                # Some vocabularies hold pieces that `splitlines` takes for ends of lines.
-                lines = text.removesuffix("\n").split("\n")
-                vocabulary = {piece: index for index, piece in enumerate(lines)}
-                engine = wordpiece_engine(vocabulary, cased=not settings.get("do_lower_case", True))
-            else:
-                raise ArtifactError(f"{folder} holds no tokenizer (tokenizer.json or vocab.txt)")
-        except ArtifactError:
-            raise
-        except Exception as error:  # the library raises bare exceptions
-            raise ArtifactError(f"the tokenizer in {folder} cannot be read: {error}") from error
-        return cls(engine)
+            return cls(engine, names)
+        except ArtifactError as error:
+            raise ArtifactError(f"{folder}: {error}") from error
 
-    def save(self, folder: Path, *, max_length: int | None = None) -> None:
+    def save(
+        self, folder: Path, *, max_length: int | None = None, has_segments: bool = True
+    ) -> None:
         """Write the files by which this and other libraries open the tokenizer.
 
         `max_length` tells others how many pieces the network reads; we read longer texts too.
+        `has_segments` tells them whether it tells the texts of a pair apart.
         """
-        text = self.engine.to_str(pretty=True)  # the library's own saving hides a full disk
-        (folder / "tokenizer.json").write_text(text, encoding="utf-8")
-        pieces = sorted(self.engine.get_vocab().items(), key=lambda item: item[1])
-        (folder / "vocab.txt").write_text("".join(f"{p}\n" for p, _ in pieces), encoding="utf-8")
-        settings = {
-            "tokenizer_class": "BertTokenizer",
-            "do_lower_case": self.is_uncased,
-            "unk_token": "[UNK]",
-            "sep_token": "[SEP]",
-            "pad_token": "[PAD]",
-            "cls_token": "[CLS]",
-            "mask_token": "[MASK]",
-            **({} if max_length is None else {"model_max_length": max_length}),
-        }
-        text = json.dumps(settings, indent=1)
-        (folder / "tokenizer_config.json").write_text(text, encoding="utf-8")
+        more: dict[str, object] = {} if max_length is None else {"model_max_length": max_length}
+        if not has_segments:
+            more["model_input_names"] = ["input_ids", "attention_mask"]
+        write_engine(folder, self.engine, self.names, more=more)
 
-    @property
+    @cached_property
     def vocab_size(self) -> int:
-        """The number of pieces."""
-        return self.engine.get_vocab_size()
+        """The number of pieces, counted to the highest id."""
+        return max(self.engine.get_vocab().values()) + 1
 
     @property
     def is_uncased(self) -> bool:
         """Whether capital letters are folded."""
-        return bool(getattr(self.engine.normalizer, "lowercase", False))
+        normalizer = self.engine.normalizer
+        return normalizer is not None and normalizer.normalize_str("A") == "a"
+
+    @property
+    def mask_piece(self) -> str:
+        """The piece that stands in a text for what is to be found."""
+        return self.names.mask
 
     def ids_of(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the piece ids of each text, without special pieces."""
@@ -118,7 +77,15 @@ class Tokenizer:
 
     def piece(self, index: int) -> str:
         """Return one piece as it stands in the vocabulary."""
-        return self.engine.id_to_token(index) or SPECIAL_PIECES[1]
+        # The engine would name an added word in its normal form, with spaces inside Chinese ones.
+        return self._added.get(index) or self.engine.id_to_token(index) or self.names.unknown
+
+    def shown(self, index: int) -> str:
+        """Return one piece as a person reads it: without the marks of spaces."""
+        piece = self.piece(index)
+        if index in self._added:
+            return piece
+        return plain_bytes(piece, self._marks).decode("utf-8", errors="replace").strip() or piece
 
     def text_of(self, ids: Sequence[int]) -> str:
         """Put pieces together again."""
@@ -128,15 +95,38 @@ class Tokenizer:
         """Tell for each piece of the vocabulary whether it begins a word, [V] bool."""
         starts = np.ones(self.vocab_size, dtype=bool)
         for piece, index in self.engine.get_vocab().items():
-            starts[index] = not piece.startswith(CONTINUATION)
+            starts[index] = begins_word(piece, self._marks)
+        starts[list(self._added)] = True
         return starts
 
-    def _special_id(self, piece: str) -> int:
-        index = self.engine.token_to_id(piece)
-        if index is None:
-            raise ArtifactError(f"the vocabulary has no {piece}; learn it again with learn-vocab")
-        return index
+    @cached_property
+    def _added(self) -> dict[int, str]:
+        """The pieces that are found in a text before it is cut, the special ones among them."""
+        tokens = self.engine.get_added_tokens_decoder()
+        special = zip(self.specials.as_tuple(), self.names.names(), strict=True)
+        return {index: token.content for index, token in tokens.items()} | dict(special)
+
+    @cached_property
+    def _marks(self) -> Marks:
+        if isinstance(self.engine.model, models.WordPiece):
+            return "continuation"
+        if is_byte_level(self.engine):
+            return "bytes"
+        return "space" if SPACE in self.engine.to_str() else "none"
 
 
-def _read_json(path: Path) -> dict[str, object]:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+def _num_between(engine: Engine, ids: dict[str, int]) -> int:
+    """Return how many separators the engine itself puts between the texts of a pair."""
+    encoding = engine.encode("a", "b")
+    added = zip(encoding.ids, encoding.special_tokens_mask, strict=True)
+    found = [index for index, is_added in added if is_added]
+    num_between = len(found) - 2
+    if not found:
+        return 1  # it joins no texts, so nothing speaks against BERT's way
+    if found != [ids["first"], *[ids["separator"]] * (num_between + 1)] or num_between < 1:
+        pieces = " ".join(engine.id_to_token(index) or "?" for index in found)
+        raise ArtifactError(
+            f"the tokenizer joins a pair with {pieces}, which no network here expects; "
+            "use the tokenizer of a BERT-like model"
+        )
+    return num_between

@@ -1,0 +1,240 @@
+"""export: the same model for another library, compared before it appears."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import bertworks
+from bertworks.core.artifact import Origin, open_artifact
+from bertworks.interop.sentence_transformers import write_recipe
+from bertworks.model.config import EncoderConfig
+from bertworks.model.embedding import DenseLayer, EmbeddingRecipe
+from bertworks.serving import model_folder
+from bertworks.serving.model_folder import open_model, save_model
+from bertworks.tasks.catalog import make_task
+from bertworks.tasks.task import TaskModel
+
+TEXTS = ["River boat fish.", "engine", "", "wheel motor road " * 30]
+PLAIN = {"config.json", "model.safetensors", "manifest.json"}
+VECTORS = {
+    "modules.json",
+    "1_Pooling/config.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+}
+
+
+@pytest.fixture
+def described(tmp_path: Path, pretrained: Path) -> Path:
+    """Make a folder of sentence-transformers with all that a recipe can say."""
+    opened = open_model(pretrained, tasks=[])
+    random = torch.Generator().manual_seed(3)
+    recipe = EmbeddingRecipe(
+        pooling="first",
+        normalize=False,
+        max_length=9,
+        layers=(DenseLayer(torch.randn(5, 64, generator=random), None, "tanh"),),
+        prompts={"query": "boat: ", "document": ""},
+        default_prompt="query",
+        similarity="dot",
+    )
+    folder = tmp_path / "described"
+    save_model(folder, opened.model, opened.tokenizer, origin=Origin(), recipe=recipe)
+    return folder
+
+
+def test_a_plain_folder_has_the_ecosystems_files_and_the_same_answers(
+    tmp_path: Path, classifier: Path, command, contents
+) -> None:
+    out = tmp_path / "out"
+    ended = command("export", "--model", classifier, "--to", "hugging-face", "--out", out, "--json")
+    assert ended.code == 0, ended.err
+    result = json.loads(ended.out)
+    assert result["model"] == str(out)
+    assert 0 <= result["largest_difference"] <= 1e-5
+    names = contents(out).keys()
+    assert names >= PLAIN | {"tokenizer.json"}
+    assert not names & (VECTORS | {"bertworks.json"})
+    open_artifact(out, "model")
+    before, after = bertworks.load(classifier), bertworks.load(out)
+    assert after.task.labels == before.task.labels
+    rows = [text for text in TEXTS if text]
+    for first, second in zip(before.predict(rows), after.predict(rows), strict=True):
+        assert first["probabilities"] == pytest.approx(second["probabilities"], abs=1e-6)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "first", "max"])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_a_folder_for_vectors_makes_those_that_were_asked_for(
+    tmp_path: Path, pretrained: Path, pooling: str, normalize: bool, command, contents
+) -> None:
+    out, switch = tmp_path / "out", "--normalize" if normalize else "--no-normalize"
+    words = ["--model", pretrained, "--out", out, "--pooling", pooling, switch, "--max-length", 11]
+    ended = command("export", *words, "--to", "sentence-transformers", "--json")
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["largest_difference"] <= 1e-5
+    assert contents(out).keys() >= PLAIN | VECTORS
+    expected = bertworks.load(pretrained).embed(
+        TEXTS, pooling=pooling, normalize=normalize, max_length=11
+    )
+    model = bertworks.load(out)
+    np.testing.assert_allclose(model.embed(TEXTS), expected, atol=1e-5)
+    assert not model.model.tasks
+
+
+def test_by_default_vectors_are_means_of_all_that_the_network_reads(
+    tmp_path: Path, matcher: Path, command
+) -> None:
+    out = tmp_path / "out"
+    words = ["--model", matcher, "--to", "sentence-transformers", "--out", out]
+    assert command("export", *words).code == 0
+    model = bertworks.load(out)
+    assert model.recipe == EmbeddingRecipe(max_length=model.longest)
+
+
+def test_prompts_are_added_by_name(tmp_path: Path, pretrained: Path, command) -> None:
+    out = tmp_path / "out"
+    words = ["--model", pretrained, "--to", "sentence-transformers", "--out", out]
+    prompts = ["--prompt", "query=boat: ", "document=", "--prompt", "other=a = b "]
+    ended = command("export", *words, *prompts)
+    assert ended.code == 0, ended.err
+    model = bertworks.load(out)
+    assert model.recipe.prompts == {"query": "boat: ", "document": "", "other": "a = b "}
+    by_name = model.embed(["fish"], prompt="query")
+    np.testing.assert_array_equal(by_name, model.embed(["boat: fish"]))
+
+
+def test_a_described_model_keeps_its_description(tmp_path: Path, described: Path, command) -> None:
+    out = tmp_path / "out"
+    words = ["--model", described, "--to", "sentence-transformers", "--out", out]
+    assert command("export", *words, "--prompt", "query=fish: ").code == 0
+    before, after = bertworks.load(described), bertworks.load(out)
+    np.testing.assert_allclose(after.embed(TEXTS, prompt="boat: "), before.embed(TEXTS), atol=1e-5)
+    assert after.embed(TEXTS).shape == (4, 5)
+    changed = before.recipe.changed(prompts={"query": "fish: ", "document": ""})
+    assert after.recipe.changed(layers=()) == changed.changed(layers=())
+
+
+def test_a_described_model_becomes_a_plain_one(
+    tmp_path: Path, described: Path, command, contents
+) -> None:
+    out = tmp_path / "out"
+    assert command("export", "--model", described, "--to", "hugging-face", "--out", out).code == 0
+    assert not contents(out).keys() & VECTORS
+    assert bertworks.load(out).recipe == EmbeddingRecipe()
+
+
+def test_the_command_in_the_manifest_makes_the_same_folder(
+    tmp_path: Path, pretrained: Path, command, run_again, contents
+) -> None:
+    out = tmp_path / "out"
+    words = ["--model", pretrained, "--to", "sentence-transformers", "--out", out]
+    assert command("export", *words, "--no-normalize", "--prompt", "query=boat: ").code == 0
+    first, second = contents(out), contents(run_again(out, tmp_path / "again"))
+    assert first.keys() == second.keys()
+    assert {name for name in first if first[name] != second[name]} == {"manifest.json"}
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["--pooling", "max"], "--pooling says how texts become vectors"),
+        (["--no-normalize"], "--normalize says how"),
+        (["--max-length", "9"], "--max-length says how"),
+        (["--prompt", "a=b"], "--prompt says how"),
+    ],
+)
+def test_a_plain_folder_takes_no_words_about_vectors(
+    tmp_path: Path, pretrained: Path, words: list[str], found: str, command
+) -> None:
+    out = tmp_path / "out"
+    ended = command("export", "--model", pretrained, "--to", "hugging-face", "--out", out, *words)
+    sentence = ended.refusal(2)
+    assert found in sentence
+    assert "use --to sentence-transformers" in sentence
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["--max-length", "33"], "--max-length is 33, but the network reads 32 pieces"),
+        (["--prompt", "query"], "--prompt takes NAME=TEXT; got 'query'"),
+        (["--prompt", "=text"], "--prompt takes NAME=TEXT; got '=text'"),
+        (["--pooling", "cls"], "pooling is 'cls', but it must be mean or first or max"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_anything_is_written(
+    tmp_path: Path, pretrained: Path, words: list[str], found: str, command
+) -> None:
+    out = tmp_path / "out"
+    flags = ["--model", pretrained, "--to", "sentence-transformers", "--out", out]
+    assert found in command("export", *flags, *words).refusal(2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_there_is_left_alone(tmp_path: Path, pretrained: Path, command) -> None:
+    (tmp_path / "kept.txt").write_text("kept")
+    words = ["--model", pretrained, "--to", "hugging-face", "--out", tmp_path]
+    assert "exists already" in command("export", *words).refusal(2)
+    gone = ["--model", tmp_path / "gone", "--to", "hugging-face", "--out", tmp_path / "out"]
+    assert "no model folder" in command("export", *gone).refusal(1)
+    assert [path.name for path in tmp_path.iterdir()] == ["kept.txt"]
+
+
+@pytest.fixture
+def save_other(tmp_path: Path, pretrained: Path):
+    """Save a fresh model of another shape or for other tasks, with a known tokenizer."""
+
+    def saved(*names: str, **changes) -> Path:
+        tokenizer = open_model(pretrained).tokenizer
+        config = EncoderConfig(
+            vocab_size=tokenizer.vocab_size,
+            hidden_size=21,
+            num_layers=2,
+            num_heads=3,
+            feed_forward_size=37,
+            max_positions=32,
+            **changes,
+        )
+        tasks = [make_task(name, ("no", "yes")) for name in names]
+        save_model(tmp_path / "other", TaskModel(config, tasks), tokenizer, origin=Origin())
+        return tmp_path / "other"
+
+    return saved
+
+
+@pytest.mark.parametrize("to", ["hugging-face", "sentence-transformers"])
+def test_a_network_that_no_one_else_knows_is_not_exported(
+    tmp_path: Path, save_other, to: str, command
+) -> None:
+    out = tmp_path / "out"
+    model = save_other("fill_mask", mixer="mean")
+    sentence = command("export", "--model", model, "--to", to, "--out", out).refusal(1)
+    assert "no other library knows this network" in sentence
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+
+
+def test_tasks_that_no_class_has_together_are_not_exported(
+    tmp_path: Path, save_other, command
+) -> None:
+    model = save_other("fill_mask", "classify")
+    words = ["--model", model, "--to", "hugging-face", "--out", tmp_path / "out"]
+    sentence = command("export", *words).refusal(1)
+    assert "has the tasks fill_mask, classify together" in sentence
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+
+
+def test_vectors_that_differ_are_thrown_away(
+    tmp_path: Path, pretrained: Path, command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_wrongly(folder: Path, recipe: EmbeddingRecipe, *, hidden_size: int) -> None:
+        write_recipe(folder, recipe.changed(pooling="max"), hidden_size=hidden_size)
+
+    monkeypatch.setattr(model_folder, "write_recipe", write_wrongly)
+    words = ["--model", pretrained, "--to", "sentence-transformers", "--out", tmp_path / "out"]
+    assert "vectors that differ by" in command("export", *words).refusal(1)
+    assert list(tmp_path.iterdir()) == []
