@@ -47,7 +47,7 @@ def fresh(name: str) -> str:
 
 def page(name: str) -> Path:
     """Return where a command is described."""
-    return PAGES / f"{name}.md"
+    return PAGES / f"{name.replace(' ', '-')}.md"
 
 
 def table(name: str) -> str:
@@ -65,7 +65,7 @@ def _row(setting: Setting) -> str:
 def _spelling(setting: Setting) -> str:
     if setting.is_positional:
         return setting.name.upper() + ("..." if setting.is_tuple else "")
-    if setting.kind is bool:
+    if setting.is_switch:
         return f"{setting.flag}, {setting.flag.replace('--', '--no-', 1)}"
     return f"{setting.flag} {setting.shape}" + ("..." if setting.is_tuple else "")
 

@@ -18,7 +18,12 @@ from bertworks.cli.commands import COMMANDS
 from bertworks.cli.main import parse
 from bertworks.core.artifact import read_manifest
 from bertworks.core.settings import Setting, as_command, settings_of
-from bertworks.stages.settings import FinetuneSettings, MachineSettings, PretrainSettings
+from bertworks.stages.settings import (
+    ExtendVocabSettings,
+    FinetuneSettings,
+    MachineSettings,
+    PretrainSettings,
+)
 
 TEXT = "The cat sat on the mat.\nA dog ran over the hill.\n\nParis is a city.\n" * 3
 SOURCES = Path(bertworks.__file__).parents[1]
@@ -36,7 +41,7 @@ def row_of(setting: Setting, help_text: str) -> str:
     """Return the part of a help text that speaks of one setting."""
     name = f"  {setting.name.upper()} " if setting.is_positional else f"  {setting.flag}"
     (row,) = [part for part in help_text.split("\n") if part.startswith((f"{name} ", f"{name},"))]
-    if len(row) < 40:  # a long flag stands on a line of its own
+    if "  " not in row.strip():  # a long flag stands on a line of its own
         row += help_text.split(row)[1].split("\n  -")[0]
     return " ".join(row.split())
 
@@ -46,7 +51,7 @@ def row_of(setting: Setting, help_text: str) -> str:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_lists_every_setting_with_its_meaning_and_default(name: str, command: Run) -> None:
-    ended = command(name, "--help")
+    ended = command(*name.split(), "--help")
     assert (ended.code, ended.err) == (0, "")
     kind = COMMANDS[name].settings
     assert str(kind.__doc__) in ended.out
@@ -78,6 +83,16 @@ def test_the_overview_lists_every_command(words: list[str], command: Run) -> Non
         assert str(listed.settings.__doc__) in ended.out
 
 
+@pytest.mark.parametrize("words", [["vocab"], ["vocab", "--help"], ["vocab", "-h"]])
+def test_a_group_lists_its_commands_and_no_others(words: list[str], command: Run) -> None:
+    ended = command(*words)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith("usage: bertworks vocab COMMAND")
+    for name, listed in COMMANDS.items():
+        assert (f"  {name} " in ended.out) == name.startswith("vocab ")
+        assert (str(listed.settings.__doc__) in ended.out) == name.startswith("vocab ")
+
+
 def test_the_version_is_that_of_the_package(command: Run) -> None:
     assert command("--version").out == f"{bertworks.__version__}\n"
 
@@ -86,7 +101,7 @@ def test_help_of_all_commands_brings_in_nothing_heavy() -> None:
     code = f"""
 import sys
 from bertworks.cli.main import main
-for words in [["--help"], *([name, "--help"] for name in {list(COMMANDS)})]:
+for words in [["--help"], *([*name.split(), "--help"] for name in {list(COMMANDS)})]:
     try:
         main(words)
     except SystemExit as ended:
@@ -114,6 +129,18 @@ def test_an_unknown_command_is_named_with_the_likely_one(command: Run) -> None:
     assert "no command 'pretran'; did you mean pretrain?" in said
     assert "see bertworks --help" in said
     assert "did you mean" not in command("xyzzy").refusal(2)
+
+
+def test_an_unknown_command_of_a_group_is_named_with_the_likely_one(command: Run) -> None:
+    said = command("vocab", "inspekt", "text").refusal(2)
+    assert said == (
+        "there is no command 'vocab inspekt'; did you mean vocab inspect?; "
+        "see bertworks vocab --help"
+    )
+    assert "did you mean vocab shrink?" in command("vocab-shrink").refusal(2)
+    said = command("vocab", "shrink", "t", "--model", "m", "--outt", "o").refusal(2)
+    assert said.startswith("vocab shrink does not know '--outt'; did you mean --out?")
+    assert said.endswith("see bertworks vocab shrink --help")
 
 
 @pytest.mark.parametrize(
@@ -184,6 +211,21 @@ def test_a_recipe_can_hold_a_whole_command(text: Path, command: Run) -> None:
     assert command("learn-vocab", "--recipe", recipe).code == 0
     settings = read_manifest(out)["settings"]
     assert (settings["size"], settings["cased"], settings["min_count"]) == (70, True, 2)
+
+
+def test_the_table_of_a_command_of_two_words_has_a_hyphen(tmp_path: Path, command: Run) -> None:
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text("[vocab-extend]\nwords = ['a b', 'c']\nwords-file = 'w.txt'\n")
+    words = ["vocab", "extend", "--model", "m", "--out", "o", "--recipe", str(recipe)]
+    name, settings, _ = parse(words)
+    assert name == "vocab extend"
+    assert (settings.words, settings.words_file) == (("a b", "c"), Path("w.txt"))
+    recipe.write_text("[vocab-extend]\nwordz = ['a']\n")
+    assert "[vocab-extend] has no setting 'wordz'; did you mean words?" in command(*words).refusal(
+        2
+    )
+    recipe.write_text("[vocab]\nwords = ['a']\n")
+    assert "'vocab' at its top, which is no command" in command(*words).refusal(2)
 
 
 @pytest.mark.parametrize(
@@ -349,6 +391,22 @@ def test_the_command_of_a_finetuning_stands_for_the_same_settings(
     settings: FinetuneSettings,
 ) -> None:
     assert is_run_again("finetune", settings)
+
+
+@given(
+    st.builds(
+        ExtendVocabSettings,
+        model=paths,
+        out=paths,
+        words=st.lists(names.filter(str.strip), max_size=3).map(tuple),
+        words_file=st.none() | paths,
+    )
+)
+def test_the_command_of_two_words_stands_for_the_same_settings(
+    settings: ExtendVocabSettings,
+) -> None:
+    assert as_command("vocab extend", settings).startswith("bertworks vocab extend --model ")
+    assert is_run_again("vocab extend", settings)
 
 
 def test_a_setting_that_the_command_forgot_would_be_noticed() -> None:

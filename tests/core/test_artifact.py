@@ -14,9 +14,12 @@ import bertworks
 from bertworks.core.artifact import (
     MANIFEST,
     Origin,
+    check_artifact,
     is_whole,
     open_artifact,
+    read_json,
     read_manifest,
+    read_object,
     refuse_existing,
     saving,
     sha256_of,
@@ -62,6 +65,19 @@ def test_what_was_written_is_there_and_whole(folder: Path) -> None:
         name: len(data) for name, data in FILES.items()
     }
     assert manifest["files"]["one.bin"]["sha256"] == sha256_of(folder / "one.bin")
+
+
+def test_a_folder_from_elsewhere_passes_the_check_that_ours_must_pass(
+    folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "theirs").mkdir()
+    check_artifact(tmp_path / "theirs", "model")
+    check_artifact(folder, "model", "report")
+    with pytest.raises(ArtifactError, match="holds a report, but a model is needed"):
+        check_artifact(folder, "model")
+    (folder / "one.bin").write_bytes(b"torn")
+    with pytest.raises(ArtifactError, match=r"one\.bin"):
+        check_artifact(folder, "report")
 
 
 def test_the_manifest_tells_where_the_artifact_comes_from(tmp_path: Path, folder: Path) -> None:
@@ -320,3 +336,33 @@ def test_leftovers_of_dead_processes_are_swept_and_of_living_ones_kept(tmp_path:
 def test_a_copied_folder_stays_whole(folder: Path) -> None:
     shutil.copytree(folder, folder.parent / "copy")
     assert is_whole(folder.parent / "copy", "report")
+
+
+@pytest.mark.parametrize("data", [{"a": [1, "字"]}, [1], None, 3.5, "word"])
+def test_json_that_others_wrote_is_read_as_it_is(tmp_path: Path, data: object) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
+    assert read_json(file) == data
+    if isinstance(data, dict):
+        assert read_object(file) == data
+    else:
+        with pytest.raises(
+            ArtifactError, match=r"config\.json is not a JSON object; make or fetch"
+        ):
+            read_object(file)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"{'a': 1}", b"[" * 100_000])
+def test_a_file_that_is_not_json_is_named(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "config.json"
+    file.write_bytes(content)
+    for read in (read_json, read_object):
+        with pytest.raises(ArtifactError, match=r"config\.json is not JSON \(.*; make or fetch"):
+            read(file)
+
+
+def test_a_json_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    for place in (tmp_path / "config.json", tmp_path):
+        for read in (read_json, read_object):
+            with pytest.raises(ArtifactError, match=f"there is no {place}; fetch the folder again"):
+                read(place)

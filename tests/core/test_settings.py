@@ -222,3 +222,24 @@ def test_what_must_be_given_is_asked_for() -> None:
         make_settings(Settings, {}, command="make")
     with pytest.raises(UsageError, match="make needs TEXT; see"):
         make_settings(Settings, {"text": (), "out": Path("o")}, command="make")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Switches:
+    plain: bool = False
+    """Off by default."""
+    open: bool | None = None
+    """Neither on nor off by default."""
+    count: Count | None = None
+    """No switch."""
+
+
+def test_a_switch_may_be_left_open() -> None:
+    assert [setting.is_switch for setting in settings_of(Switches)] == [True, True, False]
+    for value, words in [(None, ""), (True, " --open"), (False, " --no-open")]:
+        given = {} if value is None else {"open": value}
+        made = make_settings(Switches, read_values(Switches, given, where="test"), command="test")
+        assert made == Switches(open=value)
+        assert as_command("test", made) == f"bertworks test{words}"
+    with pytest.raises(UsageError, match="open is 'maybe', but it must be true or false"):
+        read_values(Switches, {"open": "maybe"}, where="test")

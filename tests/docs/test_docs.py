@@ -52,6 +52,11 @@ def headings(text: str) -> list[tuple[int, str]]:
 # Command pages
 
 
+def page_of(command: str) -> str:
+    """Return the name of a command's page."""
+    return command.replace(" ", "-")
+
+
 def check_tables(docs: Path) -> subprocess.CompletedProcess[str]:
     """Run `settings_tables.py --check` of a docs folder."""
     return subprocess.run(
@@ -66,7 +71,7 @@ def check_tables(docs: Path) -> subprocess.CompletedProcess[str]:
 def copy_docs(folder: Path) -> Path:
     """Copy the command pages and the script that writes their tables."""
     (folder / "commands").mkdir(parents=True)
-    for path in ("settings_tables.py", *(f"commands/{name}.md" for name in COMMANDS)):
+    for path in ("settings_tables.py", *(f"commands/{page_of(name)}.md" for name in COMMANDS)):
         (folder / path).write_bytes((ROOT / "docs" / path).read_bytes())
     return folder
 
@@ -94,12 +99,12 @@ def test_a_stale_table_would_be_noticed(tmp_path: Path, old: str, new: str) -> N
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_a_page_with_the_five_headings(name: str) -> None:
     expected = [(1, name), *((2, words) for words in HEADINGS)]
-    assert headings(PAGES[f"docs/commands/{name}.md"]) == expected
+    assert headings(PAGES[f"docs/commands/{page_of(name)}.md"]) == expected
 
 
 def test_every_command_page_is_about_a_command() -> None:
     pages = {Path(name).stem for name in PAGES if name.startswith("docs/commands/")}
-    assert pages == set(COMMANDS)
+    assert pages == set(map(page_of, COMMANDS))
 
 
 # Links
@@ -180,7 +185,8 @@ def test_command_lines_are_found_and_wrong_ones_would_be_noticed() -> None:
 
 def test_every_command_has_an_example_on_its_page() -> None:
     for name in COMMANDS:
-        assert name in {words[0] for words in command_lines(PAGES[f"docs/commands/{name}.md"])}
+        lines = command_lines(PAGES[f"docs/commands/{page_of(name)}.md"])
+        assert name in {" ".join(words[: len(name.split())]) for words in lines}
 
 
 # Things that pages name

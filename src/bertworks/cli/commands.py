@@ -24,9 +24,17 @@ class Command:
 COMMANDS = {
     "quickstart": Command(settings.QuickstartSettings, "bertworks.stages.quickstart"),
     "learn-vocab": Command(settings.LearnVocabSettings, "bertworks.stages.learn_vocab"),
+    "vocab inspect": Command(settings.InspectVocabSettings, "bertworks.stages.inspect_vocab"),
+    "vocab extend": Command(settings.ExtendVocabSettings, "bertworks.stages.extend_vocab"),
+    "vocab shrink": Command(settings.ShrinkVocabSettings, "bertworks.stages.shrink_vocab"),
+    "extend-positions": Command(
+        settings.ExtendPositionsSettings, "bertworks.stages.extend_positions"
+    ),
     "tokenize": Command(settings.TokenizeSettings, "bertworks.stages.tokenize"),
     "pretrain": Command(settings.PretrainSettings, "bertworks.stages.pretrain"),
     "finetune": Command(settings.FinetuneSettings, "bertworks.stages.finetune"),
     "evaluate": Command(settings.EvaluateSettings, "bertworks.stages.evaluate"),
     "predict": Command(settings.PredictSettings, "bertworks.stages.predict"),
+    "export": Command(settings.ExportSettings, "bertworks.stages.export"),
+    "import": Command(settings.ImportSettings, "bertworks.stages.import_model"),
 }

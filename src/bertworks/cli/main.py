@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 
 import bertworks
 from bertworks.cli.commands import COMMANDS
-from bertworks.cli.recipes import read_recipe
+from bertworks.cli.recipes import read_recipe, table_name
+from bertworks.cli.results import result_lines
 from bertworks.core.environment import share_cores
 from bertworks.core.errors import BertworksError, UsageError
 from bertworks.core.progress import say
@@ -45,15 +46,9 @@ def main(words: list[str] | None = None) -> NoReturn:
 
 def parse(words: list[str]) -> tuple[str, Any, bool]:
     """Return the command, its settings from recipe and flags, and whether to print JSON."""
-    if not words or words[0] in ("--help", "-h", "--version"):
-        _overview().parse_args(words or ["--help"])
-    name = words[0]
-    if name not in COMMANDS:
-        raise UsageError(
-            f"there is no command {name!r}{suggestion(name, COMMANDS)}; see bertworks --help"
-        )
+    name, rest = _split_off_command(words)
     parser = command_parser(name)
-    flags, unknown = parser.parse_known_intermixed_args(words[1:])
+    flags, unknown = parser.parse_known_intermixed_args(rest)
     if unknown:
         hint = suggestion(unknown[0], list(parser._option_string_actions))
         raise UsageError(f"{name} does not know {unknown[0]!r}{hint}; see bertworks {name} --help")
@@ -62,7 +57,8 @@ def parse(words: list[str]) -> tuple[str, Any, bool]:
     values = read_values(kind, given, where=name)
     if recipe is not None:
         table = read_recipe(recipe, name, commands=list(COMMANDS))
-        values = read_values(kind, table, where=f"recipe {recipe} [{name}]") | values
+        where = f"recipe {recipe} [{table_name(name)}]"
+        values = read_values(kind, table, where=where) | values
     return name, make_settings(kind, values, command=name), as_json
 
 
@@ -97,11 +93,33 @@ class _Parser(ArgumentParser):
         raise UsageError(f"{message}; see {self.prog} --help")
 
 
-def _overview() -> ArgumentParser:
-    listed = "\n".join(f"  {name:<13}{c.settings.__doc__}" for name, c in COMMANDS.items())
+def _split_off_command(words: list[str]) -> tuple[str, list[str]]:
+    """Return the longest command at the start of the words, and the words behind it."""
+    for length in (2, 1):
+        if (name := " ".join(words[:length])) in COMMANDS:
+            return name, words[length:]
+    has_group = any(name.startswith(f"{words[0]} ") for name in COMMANDS if words)
+    group, rest = words[:has_group], words[has_group:]
+    program = " ".join(["bertworks", *group])
+    if not rest or rest[0] in ("--help", "-h", "--version"):
+        _overview(program).parse_args(rest or ["--help"])
+    name = " ".join([*group, rest[0]])
+    raise UsageError(
+        f"there is no command {name!r}{suggestion(name, COMMANDS)}; see {program} --help"
+    )
+
+
+def _overview(program: str) -> ArgumentParser:
+    """Return the parser that lists all commands, or those of a group such as `vocab`."""
+    shown = {f"bertworks {name}": command for name, command in COMMANDS.items()}
+    listed = "\n".join(
+        f"  {name.removeprefix('bertworks '):<18}{command.settings.__doc__}"
+        for name, command in shown.items()
+        if name.startswith(f"{program} ")
+    )
     parser = _Parser(
-        prog="bertworks",
-        usage="bertworks COMMAND ...",
+        prog=program,
+        usage=f"{program} COMMAND ...",
         description="The whole life of a BERT-family text encoder.",
         epilog=f"commands:\n{listed}\n\nbertworks COMMAND --help tells more.",
         formatter_class=RawTextHelpFormatter,
@@ -120,7 +138,7 @@ def _add_flag(parser: ArgumentParser, setting: Setting) -> None:
         text += f" [{setting.default}]"
     if setting.default is MISSING:
         text += " (required)"
-    if setting.kind is bool:
+    if setting.is_switch:
         parser.add_argument(setting.flag, action=BooleanOptionalAction, help=text)
         return
     many: dict[str, Any] = {"nargs": "+", "action": "extend"} if setting.is_tuple else {}
@@ -132,9 +150,7 @@ def _print_result(result: dict[str, Any], *, as_json: bool) -> None:
     if as_json and result:
         sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
     elif result:
-        for key, value in result.items():
-            shown = f"{value:.4f}" if isinstance(value, float) else value
-            sys.stdout.write(f"{key.replace('_', ' ')}: {shown}\n")
+        sys.stdout.writelines(f"{line}\n" for line in result_lines(result))
     sys.stdout.flush()
 
 

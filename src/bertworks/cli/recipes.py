@@ -1,4 +1,7 @@
-"""Recipes: complete runs as TOML files, one table per command."""
+"""Recipes: complete runs as TOML files, one table per command.
+
+The table of a command of two words is named with a hyphen: `vocab shrink` reads [vocab-shrink].
+"""
 
 import tomllib
 from pathlib import Path
@@ -18,16 +21,22 @@ def read_recipe(name: str, command: str, *, commands: list[str]) -> dict[str, An
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not TOML: {error}") from error
-    unknown = [table for table in tables if table not in commands]
+    wanted, known = table_name(command), [table_name(other) for other in commands]
+    unknown = [table for table in tables if table not in known]
     if unknown:
         raise UsageError(
             f"{path} has {unknown[0]!r} at its top, which is no command"
-            f"{suggestion(unknown[0], commands)}; its tables are named after commands, "
-            f"as [{command}]"
+            f"{suggestion(unknown[0], known)}; its tables are named after commands, "
+            f"as [{wanted}]"
         )
-    if not isinstance(tables.get(command), dict):
-        raise UsageError(f"{path} has no table [{command}]; add one or choose another recipe")
-    return {key.replace("-", "_"): value for key, value in tables[command].items()}
+    if not isinstance(tables.get(wanted), dict):
+        raise UsageError(f"{path} has no table [{wanted}]; add one or choose another recipe")
+    return {key.replace("-", "_"): value for key, value in tables[wanted].items()}
+
+
+def table_name(command: str) -> str:
+    """Return the table in which a recipe holds the settings of a command."""
+    return command.replace(" ", "-")
 
 
 def _find(name: str) -> Path:

@@ -1,0 +1,114 @@
+"""export: a model -> the same model in the layout of another library."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertworks.core.artifact import Origin, refuse_existing, saving
+from bertworks.core.device import prepare
+from bertworks.core.errors import ArtifactError, UsageError
+from bertworks.core.settings import as_command, as_json
+from bertworks.interop.descriptions import OWN
+from bertworks.interop.hugging_face import open_folder
+from bertworks.model.embedding import EmbeddingRecipe
+from bertworks.serving.model_folder import OpenModel, open_model, write_model
+from bertworks.serving.predictor import Predictor
+from bertworks.stages.settings import ExportSettings
+
+LARGEST_DIFFERENCE = 1e-5
+# What both sides are compared on: several scripts, nothing at all, a text that may be cut.
+TEXTS = (
+    "The river ran quietly past the old mill.",
+    "Über den Dächern kreisten Möwen: 3,14 €!",
+    "我们今天在北京学习中文。",
+    "",
+    "one two three four five six seven eight nine ten " * 8,
+)
+
+
+def run(settings: ExportSettings) -> dict[str, Any]:
+    """Write the model, open what was written, and compare the vectors of both."""
+    refuse_existing(settings.out)
+    is_for_vectors = settings.to == "sentence-transformers"
+    if not is_for_vectors:
+        _refuse_vector_settings(settings)
+    opened = open_model(settings.model, tasks=[] if is_for_vectors else None)
+    recipe = _recipe(opened, settings) if is_for_vectors else None
+    origin = Origin(
+        command=as_command("export", settings),
+        settings=as_json(settings),
+        inputs={"model": settings.model},
+    )
+    with saving(settings.out, kind="model", origin=origin) as folder:
+        write_model(folder, opened.model, opened.tokenizer, recipe=recipe)
+        (folder / "bertworks.json").unlink()  # the other library's files say it all
+        difference = _compare(opened, recipe, folder)
+    return {"model": str(settings.out), "to": settings.to, "largest_difference": difference}
+
+
+def _refuse_vector_settings(settings: ExportSettings) -> None:
+    for name in ("pooling", "normalize", "max_length", "prompt"):
+        if getattr(settings, name) not in (None, ()):
+            raise UsageError(
+                f"--{name.replace('_', '-')} says how texts become vectors, which a Hugging Face "
+                "folder does not hold; leave it out or use --to sentence-transformers"
+            )
+
+
+def _recipe(opened: OpenModel, settings: ExportSettings) -> EmbeddingRecipe:
+    """Return how the model makes vectors, with what the settings change."""
+    longest = opened.model.config.max_positions
+    if settings.max_length is not None and settings.max_length > longest:
+        raise UsageError(
+            f"--max-length is {settings.max_length}, but the network reads {longest} pieces; "
+            "choose fewer"
+        )
+    own = opened.recipe or EmbeddingRecipe(max_length=longest)
+    return own.changed(
+        pooling=settings.pooling,
+        normalize=settings.normalize,
+        max_length=settings.max_length,
+        prompts=own.prompts | _prompts(settings.prompt),
+    )
+
+
+def _prompts(pairs: tuple[str, ...]) -> dict[str, str]:
+    split = [pair.partition("=") for pair in pairs]
+    for name, equals, text in split:
+        if not name or not equals:
+            raise UsageError(f"--prompt takes NAME=TEXT; got {name + equals + text!r}")
+    return {name: text for name, _, text in split}
+
+
+def _compare(opened: OpenModel, recipe: EmbeddingRecipe | None, folder: Path) -> float:
+    """Return how far the vectors of what was written are from those of the model."""
+    again = open_model(folder)
+    _refuse_unknown_elsewhere(opened, again, folder)
+    machine = prepare("cpu", precision="fp32")
+    before = Predictor(OpenModel(opened.model, opened.tokenizer, None, recipe), machine)
+    after = Predictor(again, machine)
+    length = before.recipe.max_length
+    first, second = (side.embed(TEXTS, max_length=length) for side in (before, after))
+    difference = float(np.abs(first - second).max())
+    if not difference <= LARGEST_DIFFERENCE or after.recipe.max_length != length:
+        raise ArtifactError(
+            f"what was written gives vectors that differ by {difference:.1e} from the model's, so "
+            "it was thrown away; this is a fault of bertworks: report it with the config.json"
+        )
+    return difference
+
+
+def _refuse_unknown_elsewhere(opened: OpenModel, again: OpenModel, folder: Path) -> None:
+    """Stop where the other library has no words for the network, or no class for its tasks."""
+    config = opened.model.config
+    if open_folder(folder).model_type == OWN:
+        raise ArtifactError(
+            f"no other library knows this network (family {config.family}, mixer {config.mixer}); "
+            "only networks of a published family can be exported"
+        )
+    if again.account and again.account.unexpected:
+        raise ArtifactError(
+            f"no class of the family {config.family} has the tasks {', '.join(opened.model.tasks)} "
+            "together; export a model fine-tuned for one task"
+        )

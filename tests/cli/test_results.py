@@ -1,0 +1,33 @@
+"""Results are shown to people in lines and tables."""
+
+from bertworks.cli.results import result_lines
+
+
+def test_a_value_is_a_line_and_a_fraction_has_four_digits() -> None:
+    result = {"model": "m", "bad_rows": 0, "accuracy": 2 / 3}
+    assert list(result_lines(result)) == ["model: m", "bad rows: 0", "accuracy: 0.6667"]
+
+
+def test_a_list_of_words_is_one_line() -> None:
+    assert list(result_lines({"known": ["a", "b c"], "new_words": []})) == [
+        "known: a, b c",
+        "new words: none",
+    ]
+
+
+def test_a_list_of_rows_is_a_table_with_numbers_to_the_right() -> None:
+    rows = [
+        {"word": "北京", "times_seen": 3, "share": 0.25},
+        {"word": "abc", "times_seen": 120, "share": 1.0},
+    ]
+    assert list(result_lines({"unknown_words": rows})) == [
+        "unknown words:",
+        "  word  times seen   share",
+        "  北京           3  0.2500",
+        "  abc          120  1.0000",
+    ]
+
+
+def test_a_column_with_gaps_is_words() -> None:
+    rows = [{"a": 1, "b": 2}, {"a": 10}]
+    assert list(result_lines({"rows": rows})) == ["rows:", "   a  b", "   1  2", "  10"]
