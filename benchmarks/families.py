@@ -15,24 +15,14 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
 import transformers
-from lengths import natural_lengths
+from inference import best_of, make_sides, make_texts
 
 from bertworks.core.device import prepare
-from bertworks.data.example_batches import length_sorted_batches
-from bertworks.data.packing import Features
-from bertworks.interop.descriptions import config_from_hugging_face
-from bertworks.interop.tensor_names import RenamedTensors
-from bertworks.model.encoder import initialize
-from bertworks.model.weights import load_weights
-from bertworks.tasks.answering import BATCH_TOKENS
-from bertworks.tasks.task import TaskModel
 from bertworks.tokenizer.engines import wordpiece_engine
 from bertworks.tokenizer.tokenizer import Tokenizer
 
@@ -52,81 +42,29 @@ FAMILIES = {
     "modernbert": transformers.ModernBertConfig(),
 }
 NUM_TEXTS, LONGEST, BATCH_SIZE, ROUNDS = 32, 256, 16, 2
-Side = Callable[[list[np.ndarray]], np.ndarray]
 
 
 def main() -> None:
     """Print both sides of every family and their ratios, then the loading."""
     prepare("cpu")
     transformers.logging.set_verbosity_error()
-    texts = _texts()
+    texts = make_texts(NUM_TEXTS, LONGEST)
     print(f"{len(texts)} texts, {sum(map(len, texts)):,} tokens, {torch.get_num_threads()} threads")
     print("family       transformers   …sorted   bertworks  speed-up  …sorted  difference")
     for name in FAMILIES if not sys.argv[1:] else set(sys.argv[1:]) - {"loading"}:
-        theirs, ours = _sides(FAMILIES[name])
+        torch.manual_seed(0)
+        model = transformers.AutoModel.from_config(FAMILIES[name]).eval()  # its fastest attention
+        theirs, ours = make_sides(model, batch_size=BATCH_SIZE)
         by_length = sorted(texts, key=len)
         cases = [(theirs, texts), (theirs, by_length), (ours, texts)]
         difference = np.abs(theirs(texts) - ours(texts)).max()
-        plain, sorted_, own = (sum(map(len, texts)) / seconds for seconds in _best(cases))
+        plain, sorted_, own = (sum(map(len, texts)) / seconds for seconds in best_of(ROUNDS, cases))
         print(
             f"{name:12} {plain:10,.0f}/s {sorted_:7,.0f}/s {own:9,.0f}/s "
             f"{own / plain:8.2f}x {own / sorted_:7.2f}x  {difference:.1e}",
             flush=True,
         )
     _loading()
-
-
-@torch.inference_mode()
-def _sides(config: transformers.PretrainedConfig) -> tuple[Side, Side]:
-    torch.manual_seed(0)
-    theirs = transformers.AutoModel.from_config(config).eval()  # with its fastest attention
-    described = config_from_hugging_face(config.to_dict())
-    ours = TaskModel.without_weights(described, []).eval()
-    tensors = RenamedTensors(theirs.state_dict(), described, tasks={}, pad_id=config.pad_token_id)
-    account = load_weights(ours, tensors, may_miss=["encoder.pooler."])
-    initialize(ours, seed=0, only=account.missing)
-
-    @torch.inference_mode()
-    def run_theirs(texts: list[np.ndarray]) -> np.ndarray:
-        rows = []
-        for first in range(0, len(texts), BATCH_SIZE):
-            group = texts[first : first + BATCH_SIZE]
-            widest = max(map(len, group))
-            ids = torch.full((len(group), widest), config.pad_token_id)
-            mask = torch.zeros(len(group), widest, dtype=torch.long)
-            for row, text in enumerate(group):
-                ids[row, : len(text)] = torch.from_numpy(text)
-                mask[row, : len(text)] = 1
-            hidden = theirs(input_ids=ids, attention_mask=mask).last_hidden_state
-            rows.append(hidden[:, 0].numpy())
-        return np.concatenate(rows)
-
-    @torch.inference_mode()
-    def run_ours(texts: list[np.ndarray]) -> np.ndarray:
-        rows = np.empty((len(texts), described.hidden_size), np.float32)
-        features = [Features(text, np.zeros(len(text))) for text in texts]
-        for places, batch in length_sorted_batches(features, budget=BATCH_TOKENS):
-            hidden = ours.encoder(batch)
-            rows[places] = hidden.index_select(0, batch.layout.first_tokens()).numpy()
-        return rows
-
-    return run_theirs, run_ours
-
-
-def _best(cases: list[tuple[Side, list[np.ndarray]]]) -> list[float]:
-    best = [float("inf")] * len(cases)
-    for _ in range(ROUNDS):
-        for number, (side, texts) in enumerate(cases):
-            started = time.perf_counter()
-            side(texts)
-            best[number] = min(best[number], time.perf_counter() - started)
-    return best
-
-
-def _texts() -> list[np.ndarray]:
-    random = np.random.default_rng(0)
-    lengths = natural_lengths(NUM_TEXTS * LONGEST, LONGEST)[:NUM_TEXTS]
-    return [random.integers(1000, 30_000, length) for length in lengths]
 
 
 LOADERS = {

@@ -14,18 +14,17 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from lengths import natural_lengths
-from transformers import BertConfig, BertModel
+from transformers import BertConfig, BertModel, PreTrainedModel
 
 from bertworks.core.device import prepare
 from bertworks.data.example_batches import length_sorted_batches
 from bertworks.data.packing import Features
-from bertworks.interop.hugging_face import from_hugging_face
-from bertworks.model.config import EncoderConfig
+from bertworks.interop.descriptions import config_from_hugging_face
+from bertworks.interop.tensor_names import RenamedTensors
 from bertworks.model.weights import load_weights
 from bertworks.tasks.answering import BATCH_TOKENS
 from bertworks.tasks.task import TaskModel
 
-VOCABULARY = 30_522
 SHAPES = {"mini": (4, 256), "6x384": (6, 384)}
 NUM_TEXTS, BATCH_SIZE, ROUNDS = 256, 32, 5
 
@@ -35,11 +34,12 @@ def main() -> None:
     prepare("cpu")
     print("shape  longest  transformers    bertworks  speed-up  largest difference")
     for name, shape in SHAPES.items():
+        theirs, ours = make_sides(_bert(*shape), batch_size=BATCH_SIZE)
         for longest in (128, 512):
-            theirs, ours = _sides(shape, longest)
-            texts = _texts(longest)
+            texts = make_texts(NUM_TEXTS, longest)
             difference = np.abs(theirs(texts) - ours(texts)).max()
-            rates = [sum(map(len, texts)) / seconds for seconds in _best((theirs, ours), texts)]
+            seconds = best_of(ROUNDS, [(theirs, texts), (ours, texts)])
+            rates = [sum(map(len, texts)) / each for each in seconds]
             print(
                 f"{name:6} {longest:7} {rates[0]:10,.0f}/s {rates[1]:10,.0f}/s "
                 f"{rates[1] / rates[0]:8.2f}x  {difference:.1e}",
@@ -51,27 +51,21 @@ Side = Callable[[list[np.ndarray]], np.ndarray]
 
 
 @torch.inference_mode()
-def _sides(shape: tuple[int, int], longest: int) -> tuple[Side, Side]:
-    layers, width = shape
-    torch.manual_seed(0)
-    config = BertConfig(
-        num_hidden_layers=layers,
-        hidden_size=width,
-        num_attention_heads=width // 64,
-        intermediate_size=4 * width,
-        attn_implementation="sdpa",
-    )
-    theirs = BertModel(config).eval()
-    ours = TaskModel(EncoderConfig.of_shape(*shape), []).eval()
-    load_weights(ours, from_hugging_face(dict(theirs.state_dict()), tasks=()))
+def make_sides(theirs: PreTrainedModel, *, batch_size: int) -> tuple[Side, Side]:
+    """Return both readers of texts, over the same weights: first tokens' vectors, one per text."""
+    config = config_from_hugging_face(theirs.config.to_dict())
+    ours = TaskModel.without_weights(config, []).eval()
+    pad_id = theirs.config.pad_token_id
+    tensors = RenamedTensors(theirs.state_dict(), config, tasks={}, pad_id=pad_id)
+    load_weights(ours, tensors, may_miss=["encoder.pooler."])
 
     @torch.inference_mode()
     def run_theirs(texts: list[np.ndarray]) -> np.ndarray:
         rows = []
-        for first in range(0, len(texts), BATCH_SIZE):
-            group = texts[first : first + BATCH_SIZE]
+        for first in range(0, len(texts), batch_size):
+            group = texts[first : first + batch_size]
             widest = max(map(len, group))
-            ids = torch.zeros(len(group), widest, dtype=torch.long)
+            ids = torch.full((len(group), widest), pad_id)
             mask = torch.zeros(len(group), widest, dtype=torch.long)
             for row, text in enumerate(group):
                 ids[row, : len(text)] = torch.from_numpy(text)
@@ -82,7 +76,7 @@ def _sides(shape: tuple[int, int], longest: int) -> tuple[Side, Side]:
 
     @torch.inference_mode()
     def run_ours(texts: list[np.ndarray]) -> np.ndarray:
-        rows = np.empty((len(texts), width), np.float32)
+        rows = np.empty((len(texts), config.hidden_size), np.float32)
         features = [Features(text, np.zeros(len(text))) for text in texts]
         for places, batch in length_sorted_batches(features, budget=BATCH_TOKENS):
             hidden = ours.encoder(batch)
@@ -92,20 +86,33 @@ def _sides(shape: tuple[int, int], longest: int) -> tuple[Side, Side]:
     return run_theirs, run_ours
 
 
-def _best(sides: tuple[Side, ...], texts: list[np.ndarray]) -> list[float]:
-    best = [float("inf")] * len(sides)
-    for _ in range(ROUNDS):
-        for number, side in enumerate(sides):
+def best_of(rounds: int, cases: list[tuple[Side, list[np.ndarray]]]) -> list[float]:
+    """Return the seconds of each case in its best round; the cases take turns."""
+    best = [float("inf")] * len(cases)
+    for _ in range(rounds):
+        for number, (side, texts) in enumerate(cases):
             started = time.perf_counter()
             side(texts)
             best[number] = min(best[number], time.perf_counter() - started)
     return best
 
 
-def _texts(longest: int) -> list[np.ndarray]:
+def make_texts(count: int, longest: int) -> list[np.ndarray]:
+    """Return texts of random pieces and natural lengths."""
     random = np.random.default_rng(0)
-    lengths = natural_lengths(NUM_TEXTS * longest, longest)[:NUM_TEXTS]
-    return [random.integers(1000, VOCABULARY, length) for length in lengths]
+    lengths = natural_lengths(count * longest, longest)[:count]
+    return [random.integers(1000, 30_000, length) for length in lengths]
+
+
+def _bert(layers: int, width: int) -> PreTrainedModel:
+    torch.manual_seed(0)
+    config = BertConfig(
+        num_hidden_layers=layers,
+        hidden_size=width,
+        num_attention_heads=width // 64,
+        intermediate_size=4 * width,
+    )
+    return BertModel(config).eval()
 
 
 if __name__ == "__main__":

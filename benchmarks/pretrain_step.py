@@ -90,7 +90,7 @@ def bertworks_step(shape: tuple[int, int], longest: int, texts: list[np.ndarray]
     from bertworks.training.optimizer import make_optimizer
 
     specials = SpecialIds(pad=0, unknown=100, first=101, separator=102, mask=103)
-    config = EncoderConfig.of_shape(*shape).with_dropout(DROPOUT)
+    config = EncoderConfig.named("{}x{}".format(*shape)).with_dropout(DROPOUT)
     model = TaskModel(config, [make_task("fill_mask")]).train()
     optimizer = make_optimizer(model, lr=1e-4, weight_decay=0.01)
     lengths = np.array([len(text) for text in texts])

@@ -41,6 +41,20 @@ def pieces() -> Tokenizer:
 
 
 @pytest.fixture(scope="session")
+def pieces_of(pieces: Tokenizer, tmp_path_factory) -> Callable[[str], Tokenizer]:
+    """Give the vocabulary, with the padding piece where the classes of a family look for it."""
+    folder = tmp_path_factory.mktemp("pieces")
+    pieces.save(folder)
+    first, second, *rest = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
+    for file in folder.iterdir():
+        file.unlink()
+    (folder / "vocab.txt").write_text("\n".join([second, first, *rest]), encoding="utf-8")
+    turned = Tokenizer.open(folder)
+    assert (pieces.specials.pad, turned.specials.pad) == (0, 1)
+    return lambda family: turned if family == "mpnet" else pieces
+
+
+@pytest.fixture(scope="session")
 def draw_config() -> Callable[..., BertConfig]:
     """Draw the shape of a network: heads of odd size, few layers, any activation."""
 

@@ -124,13 +124,13 @@ def test_what_we_save_opens_there_without_a_tensor_amiss(
     open_ours,
     draw_texts,
     gaps,
-    pieces,
+    pieces_of,
     tmp_path_factory,
 ) -> None:
     theirs = make_theirs(family, kind, seed=seed, **data.draw(shapes(family, kind)))
     ours = open_ours(theirs).model
     folder = tmp_path_factory.mktemp("ours") / "saved"
-    save_model(folder, ours, pieces, origin=Origin())
+    save_model(folder, ours, pieces_of(family), origin=Origin())
     back, info = getattr(transformers, AUTO[kind]).from_pretrained(folder, output_loading_info=True)
     assert type(back) is type(theirs)
     assert {key: list(found) for key, found in info.items()} == {
@@ -156,11 +156,11 @@ def weights_used(theirs: Any) -> int:
 @pytest.mark.parametrize("task", ["fill_mask", "classify"])
 @pytest.mark.parametrize("style", [*FAMILIES, "modern"])
 def test_what_was_made_here_opens_there(
-    style: str, task: str, roughen, draw_texts, gaps, pieces, tmp_path: Path
+    style: str, task: str, roughen, draw_texts, gaps, pieces_of, tmp_path: Path
 ) -> None:
     config = replace(EncoderConfig.named(f"{style}-2x64"), vocab_size=97, max_positions=43)
     ours = roughen(TaskModel(config, [make_task(task, ("kalt", "mild", "热"))]), seed=4)
-    save_model(tmp_path / "ours", ours, pieces, origin=Origin())
+    save_model(tmp_path / "ours", ours, pieces_of(style), origin=Origin())
     kind = next(kind for kind, tasks in TASKS.items() if tasks == (task,))
     theirs = getattr(transformers, AUTO[kind]).from_pretrained(tmp_path / "ours").eval()
     assert theirs.config.model_type == config.family
@@ -179,9 +179,9 @@ def test_what_their_classes_cannot_be_is_kept_in_our_own_words(
 
 @EVERY_KIND
 def test_the_second_journey_changes_no_byte(
-    family: str, kind: str, make_theirs, open_ours, pieces, tmp_path: Path
+    family: str, kind: str, make_theirs, open_ours, pieces_of, tmp_path: Path
 ) -> None:
-    ours = open_ours(make_theirs(family, kind, seed=3)).model
+    ours, pieces = open_ours(make_theirs(family, kind, seed=3)).model, pieces_of(family)
     first, second, third = (tmp_path / name for name in ("first", "second", "third"))
     save_model(first, ours, pieces, origin=Origin())
     getattr(transformers, AUTO[kind]).from_pretrained(first).save_pretrained(second)
