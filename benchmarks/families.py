@@ -1,6 +1,6 @@
 """Every family on the CPU: tokens per second against transformers, and how fast weights load.
 
-    python benchmarks/families.py [FAMILY ... | loading]
+    python benchmarks/families.py [--families bert albert ...]
 
 Each family's base network with random weights reads the same texts of natural lengths in batches of
 16: transformers padded to the longest of each batch, first as the texts come and then sorted by
@@ -11,6 +11,7 @@ some 400 MB, the seconds of the call, those of a first short text, and the memor
 what the process held before.
 """
 
+import argparse
 import json
 import subprocess
 import sys
@@ -51,7 +52,7 @@ def main() -> None:
     texts = make_texts(NUM_TEXTS, LONGEST)
     print(f"{len(texts)} texts, {sum(map(len, texts)):,} tokens, {torch.get_num_threads()} threads")
     print("family       transformers   …sorted   bertworks  speed-up  …sorted  difference")
-    for name in FAMILIES if not sys.argv[1:] else set(sys.argv[1:]) - {"loading"}:
+    for name in parse().families:
         torch.manual_seed(0)
         model = transformers.AutoModel.from_config(FAMILIES[name]).eval()  # its fastest attention
         theirs, ours = make_sides(model, batch_size=BATCH_SIZE)
@@ -65,6 +66,13 @@ def main() -> None:
             flush=True,
         )
     _loading()
+
+
+def parse() -> argparse.Namespace:
+    """Return what was asked for on the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--families", nargs="*", default=list(FAMILIES), choices=FAMILIES)
+    return parser.parse_args()
 
 
 LOADERS = {

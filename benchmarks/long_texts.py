@@ -30,8 +30,9 @@ read = lambda: model(input_ids=tokens[None])
     "bertworks": """
 from bertworks.data.packing import Features, flatten
 from bertworks.model.config import EncoderConfig
-from bertworks.model.encoder import Encoder
+from bertworks.model.encoder import Encoder, initialize
 model = Encoder(EncoderConfig.named("modernbert-base")).eval()
+initialize(model, seed=0)
 batch = flatten([Features(tokens.numpy(), tokens.numpy() * 0)])
 read = lambda: model(batch)
 """,
@@ -39,9 +40,10 @@ read = lambda: model(batch)
 from dataclasses import replace
 from bertworks.data.packing import Features, flatten
 from bertworks.model.config import EncoderConfig, Local
-from bertworks.model.encoder import Encoder
+from bertworks.model.encoder import Encoder, initialize
 config = replace(EncoderConfig.named("modernbert-base"), local=Local(window=64))
 model = Encoder(config).eval()
+initialize(model, seed=0)
 batch = flatten([Features(tokens.numpy(), tokens.numpy() * 0)])
 read = lambda: model(batch)
 """,

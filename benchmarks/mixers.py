@@ -67,6 +67,7 @@ def measure(name: str, size: str, chosen: argparse.Namespace) -> dict[str, Any]:
     predictor.answer_examples(examples[:50])
     started = time.perf_counter()
     predictor.answer_examples(examples)
+    seconds = time.perf_counter() - started
     trained = json.loads((out / f"{name}.json").read_text())
     batch_tokens = json.loads((model / "manifest.json").read_text())["settings"]["batch_tokens"]
     return {
@@ -74,7 +75,7 @@ def measure(name: str, size: str, chosen: argparse.Namespace) -> dict[str, Any]:
         "loss": trained["fill_mask_loss"],
         "accuracy": f"{interval.mean:.1%} [{interval.low:.1%}, {interval.high:.1%}]",
         "tokens_per_second": trained["steps"] * batch_tokens / trained["seconds"],
-        "texts_per_second": len(examples) / (time.perf_counter() - started),
+        "texts_per_second": len(examples) / seconds,
     }
 
 

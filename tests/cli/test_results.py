@@ -31,3 +31,13 @@ def test_a_list_of_rows_is_a_table_with_numbers_to_the_right() -> None:
 def test_a_column_with_gaps_is_words() -> None:
     rows = [{"a": 1, "b": 2}, {"a": 10}]
     assert list(result_lines({"rows": rows})) == ["rows:", "   a  b", "   1  2", "  10"]
+
+
+def test_a_small_fraction_is_not_shown_as_nothing() -> None:
+    result = {"gap": 1.5e-07, "loss": -2e-5, "least": 0.0005, "zero": 0.0}
+    assert list(result_lines(result)) == [
+        "gap: 1.5e-07",
+        "loss: -2.0e-05",
+        "least: 0.0005",
+        "zero: 0.0000",
+    ]

@@ -17,6 +17,8 @@ def test_ids_come_back_from_json() -> None:
     assert SpecialIds(**IDS.as_json()) == IDS
     two = replace(IDS, num_between=2)
     assert SpecialIds(**two.as_json()) == two
+    same = replace(IDS, second_segment=0)
+    assert SpecialIds(**same.as_json()) == same
 
 
 def test_ids_written_before_separators_were_counted_have_one_between() -> None:
@@ -24,6 +26,13 @@ def test_ids_written_before_separators_were_counted_have_one_between() -> None:
     del told["num_between"]
     assert SpecialIds(**told) == IDS
     assert IDS.num_between == 1
+
+
+def test_ids_written_before_segments_were_asked_for_number_the_second_text() -> None:
+    told = IDS.as_json()
+    del told["second_segment"]
+    assert SpecialIds(**told) == IDS
+    assert IDS.second_segment == 1
 
 
 def test_a_text_needs_two_special_pieces_and_a_pair_one_more_for_each_between() -> None:

@@ -92,6 +92,13 @@ def test_some_families_have_two_separators_between(specials: SpecialIds) -> None
     assert segments.tolist() == [0, 0, 0, 0, 0, 0, 1, 1, 1]
 
 
+def test_some_tokenizers_do_not_number_the_second_text(specials: SpecialIds) -> None:
+    same = replace(specials, second_segment=0)
+    tokens, segments = join_pieces(np.array([11, 12, 13]), np.array([21, 22]), same)
+    assert tokens.tolist() == [2, 11, 12, 13, 3, 21, 22, 3]
+    assert segments.tolist() == [0] * 8
+
+
 @given(st.integers(0, 7), st.integers(0, 7), st.integers(1, 3))
 def test_a_text_grows_by_as_many_pieces_as_are_said_to_be_added(
     num_first: int, num_second: int, num_between: int

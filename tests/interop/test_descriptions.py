@@ -128,6 +128,13 @@ def test_the_config_tells_how_a_classifier_is_made(
     assert theirs.items() >= change.items()
 
 
+def test_a_pooling_that_is_not_known_is_refused_by_its_key(their_words) -> None:
+    architectures = ["ModernBertForSequenceClassification"]
+    theirs = their_words("modernbert", architectures=architectures, classifier_pooling="max")
+    with pytest.raises(ValueError, match=r"classifier_pooling 'max' is not known; known are"):
+        tasks_from_hugging_face(theirs)
+
+
 @pytest.mark.parametrize("said", [None, True, False])
 def test_the_config_tells_whether_a_decoder_is_tied(said: bool | None, their_words) -> None:
     theirs = their_words(architectures=["BertForMaskedLM"], tie_word_embeddings=said)
@@ -166,6 +173,8 @@ def test_the_padding_piece_is_the_one_that_is_said_or_the_familys(
         ("mpnet", {"positions": Bucketed(num_buckets=8)}),
         ("albert", {"sharing": Sharing(group_size=2), "embedding_size": 10}),
         ("recurrent", {}),
+        ("mean", {}),
+        ("bert", {"positions": None}),
         ("modernbert", {"positions": Learned(), "local": Local(window=5)}),
     ],
 )
@@ -174,3 +183,64 @@ def test_our_own_words_can_say_every_network(family: str, change: dict[str, Any]
     said = json.loads(json.dumps(own_words(config)))
     assert said.keys() == {"model_type", *asdict(config)}
     assert config_from_hugging_face(said) == config
+
+
+@pytest.mark.parametrize(
+    ("said", "labels"),
+    [
+        ({"num_labels": 3}, ("LABEL_0", "LABEL_1", "LABEL_2")),
+        ({"id2label": {"1": "b", "0": "a"}}, ("a", "b")),
+        ({"id2label": {0: "a", 1: "b"}}, ("a", "b")),
+        ({}, ("LABEL_0", "LABEL_1")),
+    ],
+)
+def test_labels_come_in_the_order_of_their_numbers(said, labels) -> None:
+    theirs = {"model_type": "bert", "architectures": ["BertForSequenceClassification"], **said}
+    assert tasks_from_hugging_face(theirs)["classify"].labels == labels
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [{"0": "a", "1": "a", "2": "b"}, {"0": "a", "1": "b", "5": "c"}, {"0": "a", "00": "b"}],
+)
+def test_labels_that_are_not_numbered_one_by_one_are_refused(labels) -> None:
+    theirs = {"model_type": "bert", "architectures": ["BertForSequenceClassification"]}
+    with pytest.raises(ValueError, match="does not number different labels"):
+        tasks_from_hugging_face({**theirs, "id2label": labels})
+
+
+def test_only_modernbert_says_how_a_classifier_pools() -> None:
+    for family, name in (("bert", "Bert"), ("modernbert", "ModernBert")):
+        theirs = {
+            "model_type": family,
+            "architectures": [f"{name}ForSequenceClassification"],
+            "classifier_pooling": "mean",
+        }
+        pooling = tasks_from_hugging_face(theirs)["classify"].options["pooling"]
+        assert pooling == ("mean" if family == "modernbert" else None)
+
+
+@pytest.mark.parametrize("rate", ["x", 5, -0.1, 1.0])
+def test_a_dropout_that_is_no_rate_is_refused_by_its_key(rate) -> None:
+    theirs = {"model_type": "bert", "architectures": ["BertForSequenceClassification"]}
+    with pytest.raises(ValueError, match="classifier_dropout is"):
+        tasks_from_hugging_face({**theirs, "classifier_dropout": rate})
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}},
+        {"sliding_window": 17},
+        {"global_attn_every_n_layers": 0},
+        {"global_rope_theta": -5.0},
+        {"global_rope_theta": "x"},
+        {"num_hidden_layers": 1_000_000},
+        {"hidden_size": 10**19},
+        {"intermediate_size": True},
+        {"norm_eps": float("inf")},
+    ],
+)
+def test_a_modernbert_that_cannot_be_is_refused(said) -> None:
+    with pytest.raises(ArtifactError, match="no network that can be built"):
+        config_from_hugging_face({"model_type": "modernbert", **said})

@@ -295,10 +295,35 @@ def test_both_ways_of_saying_how_places_turn_are_read(
     assert config_from_hugging_face({**MODERN, **given}).positions == positions
 
 
-def test_a_turn_of_another_type_is_refused() -> None:
-    table = {"full_attention": {"rope_type": "yarn", "rope_theta": 7.0}}
-    with pytest.raises(ArtifactError, match="rope_parameters of full_attention are of a type"):
-        config_from_hugging_face({**MODERN, "rope_parameters": table})
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"rope_parameters": {"full_attention": {"rope_type": "yarn", "rope_theta": 7.0}}},
+            "rotary positions of the kind .*'yarn'",
+        ),
+        (
+            {"rope_scaling": {"rope_type": "linear", "factor": 2.0}},
+            "rotary positions of the kind .*'linear'",
+        ),
+        (
+            {"rope_parameters": {"rope_type": "default", "rope_theta": 7.0}},
+            r"rope_parameters \{.* name no kinds of layers",
+        ),
+        ({"embedding_dropout": 0.1}, "embedding_dropout differs from mlp_dropout"),
+        ({"mlp_dropout": 0.1}, "embedding_dropout differs from mlp_dropout"),
+    ],
+)
+def test_what_is_said_of_a_modern_network_and_not_known_here_is_refused(
+    given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ArtifactError, match=message):
+        config_from_hugging_face({**MODERN, **given})
+
+
+def test_one_rate_of_dropout_may_be_said_twice() -> None:
+    said = {**MODERN, "embedding_dropout": 0.25, "mlp_dropout": 0.25, "rope_scaling": None}
+    assert config_from_hugging_face(said).dropout == 0.25
 
 
 def test_a_network_that_is_not_expressible_is_not_said_wrongly(small) -> None:

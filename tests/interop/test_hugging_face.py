@@ -39,7 +39,7 @@ def test_a_folder_is_read_as_it_was_written(
     notes,
     draw_weights,
     specials,
-    without_pooler,
+    read_back,
     assert_equal_tensors,
 ) -> None:
     config, told, pad_id = small(family), notes(*tasks), DIALECTS[family].only_pad_id or 3
@@ -52,7 +52,7 @@ def test_a_folder_is_read_as_it_was_written(
     assert (folder.config, folder.tasks, folder.model_type) == (config, told, family)
     assert folder.pad_id == pad_id
     if DIALECTS[family].classes[tasks] not in DIALECTS[family].with_pooler:
-        ours = without_pooler(ours)
+        ours = read_back(ours, family)
     assert_equal_tensors(folder.tensors(), ours)
     assert json.loads((tmp_path / "bertworks.json").read_text())["dev"] == {"accuracy": 0.5}
     # The folder says the same to those who do not know our file.
@@ -103,6 +103,8 @@ def test_labels_are_written_as_they_are_read_by_people(
         ("recurrent", {}, ("fill_mask", "classify"), {}),
         ("convolution", {}, ("match",), {}),
         ("mean", {}, (), {}),
+        ("bert", {"positions": None}, (), {}),
+        ("bert", {}, ("fill_mask", "classify"), {}),
         ("bert", {}, ("classify",), {"pooling": "mean"}),
         ("bert", {}, ("classify", "match"), {}),
         ("modernbert", {}, ("fill_mask", "classify"), {}),
@@ -206,7 +208,10 @@ SAID = {
 def test_what_the_words_of_a_family_cannot_say_is_not_expressible(
     family: str, change: str, small
 ) -> None:
-    config = small(family, **UNSAID[change])
+    changes = UNSAID[change]
+    if (family, change) == ("albert", "local"):
+        changes = {**changes, "sharing": Sharing(num_groups=2)}  # groups of blocks cannot be local
+    config = small(family, **changes)
     assert is_expressible(config, {}, pad_id=1) is (change in SAID[family])
 
 
@@ -224,12 +229,16 @@ def test_only_one_family_has_a_word_for_how_a_classifier_pools(
     ("family", "tasks", "can"),
     [
         ("bert", ("classify", "match"), False),
-        ("bert", ("fill_mask", "classify"), True),
+        ("bert", ("fill_mask", "classify"), False),
+        ("bert", ("fill_mask", "next_sentence"), True),
+        ("roberta", ("fill_mask", "next_sentence"), False),
+        ("albert", ("fill_mask", "sentence_order"), True),
         ("modernbert", ("fill_mask", "classify"), False),
-        ("electra", ("fill_mask", "replaced_token"), True),
+        ("electra", ("fill_mask", "replaced_token"), False),
+        ("electra", ("replaced_token",), True),
     ],
 )
-def test_heads_that_would_have_one_name_are_not_expressible(
+def test_heads_that_no_class_has_together_are_not_expressible(
     family: str, tasks: tuple[str, ...], can: bool, small, notes
 ) -> None:
     assert is_expressible(small(family), notes(*tasks), pad_id=1) is can
@@ -260,6 +269,13 @@ def test_a_config_that_cannot_be_meant_is_refused_with_its_file(
 ) -> None:
     with pytest.raises(ArtifactError, match=message):
         open_folder(write_config(**change))
+
+
+def test_a_pooling_that_is_not_known_is_refused_with_its_folder(write_config) -> None:
+    architectures = ["ModernBertForSequenceClassification"]
+    folder = write_config("modernbert", architectures=architectures, classifier_pooling="max")
+    with pytest.raises(ArtifactError, match="classifier_pooling 'max' is not known"):
+        open_folder(folder)
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -387,3 +387,9 @@ def test_lower_case_comes_before_all_else_but_special_pieces(tokenizer) -> None:
     folding = lowercased(tokenizer)
     assert folding.ids_of(["THE Cat"]) == tokenizer.ids_of(["the cat"])
     assert folding.ids_of(["[MASK]"]) == [[tokenizer.specials.mask]]
+
+
+def test_a_tokenizer_that_folds_already_is_left_as_it_is(tokenizer) -> None:
+    folding = lowercased(tokenizer)
+    assert folding.engine.to_str() != tokenizer.engine.to_str()
+    assert lowercased(folding).engine.to_str() == folding.engine.to_str()

@@ -45,7 +45,7 @@ def test_weights_survive_the_way_there_and_back(
     tied: bool,
     draw,
     notes,
-    without_pooler,
+    read_back,
     assert_equal_tensors,
 ) -> None:
     told = notes(*tasks)
@@ -54,7 +54,7 @@ def test_weights_survive_the_way_there_and_back(
     config, ours, theirs = draw(family, told)
     assert not [name for name in theirs if name in ours]
     if DIALECTS[family].classes[tasks] not in DIALECTS[family].with_pooler:
-        ours = without_pooler(ours)
+        ours = read_back(ours, family)
     assert_equal_tensors(ours_of(theirs, config, told), ours)
 
 
@@ -119,7 +119,7 @@ def test_names_without_the_prefix_of_the_encoder_are_understood(
 
 @pytest.mark.parametrize("family", DIALECTS)
 def test_tied_copies_and_buffers_are_no_weights(
-    family: str, draw, notes, without_pooler, assert_equal_tensors
+    family: str, draw, notes, read_back, assert_equal_tensors
 ) -> None:
     told, dialect = notes("fill_mask"), DIALECTS[family]
     config, ours, theirs = draw(family, told)
@@ -127,7 +127,7 @@ def test_tied_copies_and_buffers_are_no_weights(
     theirs[f"{dialect.prefix}embeddings.position_ids"] = torch.arange(53)
     theirs[f"{dialect.decoder}.weight"] = theirs[f"{dialect.prefix}embeddings.{pieces}.weight"]
     theirs[f"{dialect.decoder}.bias"] = ours["heads.fill_mask.bias"]
-    assert_equal_tensors(ours_of(theirs, config, told), without_pooler(ours))
+    assert_equal_tensors(ours_of(theirs, config, told), read_back(ours, family))
 
 
 @pytest.mark.parametrize("family", DIALECTS)
@@ -145,7 +145,7 @@ def test_a_decoder_that_differs_though_it_should_be_tied_is_refused(
 
 @pytest.mark.parametrize("family", DIALECTS)
 def test_an_untied_decoder_is_kept_with_its_bias_under_either_name(
-    family: str, draw, notes, without_pooler, assert_equal_tensors
+    family: str, draw, notes, read_back, assert_equal_tensors
 ) -> None:
     told, dialect = notes("fill_mask", tied=False), DIALECTS[family]
     config, ours, theirs = draw(family, told)
@@ -154,7 +154,33 @@ def test_an_untied_decoder_is_kept_with_its_bias_under_either_name(
         assert torch.equal(theirs[name], ours["heads.fill_mask.bias"])
     if tied != f"{dialect.decoder}.bias":
         del theirs[f"{dialect.decoder}.bias"]  # as in older files
-    assert_equal_tensors(ours_of(theirs, config, told), without_pooler(ours))
+    assert_equal_tensors(ours_of(theirs, config, told), read_back(ours, family))
+
+
+def test_a_pooler_without_weights_starts_as_the_layer_that_filled_masks(draw, notes) -> None:
+    told = notes("fill_mask")
+    config, ours, theirs = draw("modernbert", told)
+    assert not [name for name in theirs if "pooler" in name]
+    found = ours_of(theirs, config, told)
+    for pooler, head in (("dense", "transform"), ("norm", "norm")):
+        lent = found[f"heads.fill_mask.{head}.weight"]
+        borrowed = found[f"encoder.pooler.{pooler}.weight"]
+        assert torch.equal(borrowed, ours[f"heads.fill_mask.{head}.weight"])
+        assert borrowed.data_ptr() != lent.data_ptr()
+    assert len(list(found)) == len(found) == len(set(found))
+
+
+def test_a_classifier_keeps_its_own_pooler(draw, notes, assert_equal_tensors) -> None:
+    told = notes("classify")
+    config, ours, theirs = draw("modernbert", told)
+    assert_equal_tensors(ours_of(theirs, config, told), ours)
+
+
+@pytest.mark.parametrize("family", sorted(set(DIALECTS) - {"modernbert"}))
+def test_other_families_borrow_nothing(family: str, draw, notes, without_pooler) -> None:
+    told = notes("fill_mask")
+    config, ours, theirs = draw(family, told)
+    assert set(ours_of(theirs, config, told)) == set(without_pooler(ours))
 
 
 def test_unknown_tensors_keep_their_names(draw) -> None:
@@ -201,3 +227,29 @@ def test_tensors_are_read_one_at_a_time_and_only_when_asked_for(draw) -> None:
     found["encoder.blocks.1.mixer.qkv.bias"]
     stem = "bert.encoder.layer.1.attention.self"
     assert asked == [f"{stem}.query.bias", f"{stem}.key.bias", f"{stem}.value.bias"]
+
+
+def test_one_tensor_under_two_names_is_refused(small, notes) -> None:
+    row = torch.zeros(97, 24)
+    both = dict.fromkeys(("bert.embeddings.word_embeddings.weight",), row)
+    both |= {"embeddings.word_embeddings.weight": row + 1}
+    with pytest.raises(ArtifactError, match="the same tensor by two names"):
+        RenamedTensors(both, small("bert"), tasks=notes(), pad_id=0)
+
+
+@pytest.mark.parametrize("shapes", [(8, 40, 24), (24, 24, 23)])
+def test_query_key_and_value_of_unequal_shapes_are_refused(small, notes, shapes) -> None:
+    names = [f"bert.encoder.layer.0.attention.self.{n}.weight" for n in ("query", "key", "value")]
+    parts = {name: torch.zeros(rows, 24) for name, rows in zip(names, shapes, strict=True)}
+    tensors = RenamedTensors(parts, small("bert"), tasks=notes(), pad_id=0)
+    with pytest.raises(ArtifactError, match=r"self\.query\.weight \[.* should be of one shape"):
+        tensors["encoder.blocks.0.mixer.qkv.weight"]
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "albert", "mpnet"])
+def test_a_tied_head_with_two_biases_is_refused(family: str, small, notes) -> None:
+    dialect = DIALECTS[family]
+    (tied,) = dialect.heads["fill_mask"]["heads.fill_mask.bias"]
+    biases = {tied: torch.zeros(97), f"{dialect.decoder}.bias": torch.ones(97)}
+    with pytest.raises(ArtifactError, match=r"config\.json ties them"):
+        RenamedTensors(biases, small(family), tasks=notes("fill_mask"), pad_id=1)

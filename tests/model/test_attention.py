@@ -222,3 +222,34 @@ def test_the_flat_cuda_kernel_equals_the_plain_formula(window: int | None) -> No
         results.append((out.detach().float(), qkv.grad.float()))
     for ours, plain in zip(*results, strict=True):
         torch.testing.assert_close(ours, plain, atol=5e-2, rtol=5e-2)
+
+
+# What other mixers see
+
+
+@given(lengths_in_runs)
+def test_each_token_knows_how_many_stand_before_and_behind_it(lengths: tuple[int, ...]) -> None:
+    sight = Sight(Layout.of(lengths))
+    before = [place for length in lengths for place in range(length)]
+    after = [length - 1 - place for length in lengths for place in range(length)]
+    assert sight.before.squeeze(-1).tolist() == before
+    assert sight.after.squeeze(-1).tolist() == after
+
+
+@given(lengths_in_runs)
+def test_steps_take_a_token_of_each_text_at_a_time_and_lead_back(lengths: tuple[int, ...]) -> None:
+    sight = Sight(Layout.of(lengths))
+    steps, numbers = sight.steps, torch.arange(sum(lengths))
+    places = sight.before.squeeze(-1)[steps.order]
+    assert places.tolist() == sorted(places.tolist())
+    assert steps.sizes.tolist() == [
+        sum(length > place for length in lengths) for place in range(max(lengths))
+    ]
+    assert torch.equal(numbers[steps.order][steps.back], numbers)
+
+
+def test_what_mixers_see_is_worked_out_once_for_all_layers() -> None:
+    sight = Sight(Layout.of((5, 3)))
+    assert sight.before is sight.before
+    assert sight.after is sight.after
+    assert sight.steps is sight.steps

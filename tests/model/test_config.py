@@ -61,8 +61,26 @@ def test_any_depth_and_any_multiple_of_64_is_a_shape(num_layers: int, heads: int
     assert config.feed_forward_size == 4 * config.hidden_size
 
 
+@pytest.mark.parametrize(("width", "heads"), [(200, 2), (210, 3), (320, 5), (67, 1), (9, 1)])
+def test_the_heads_of_any_width_are_near_64_wide_and_share_it(width: int, heads: int) -> None:
+    assert EncoderConfig.named(f"2x{width}").num_heads == heads
+
+
+@given(st.integers(1, 1000))
+def test_every_width_is_a_shape(width: int) -> None:
+    config = EncoderConfig.named(f"2x{width}")
+    assert config.head_size * config.num_heads == config.hidden_size == width
+
+
+@given(st.sampled_from(sorted(set(STYLES) - {""})), st.integers(1, 500))
+def test_every_even_width_is_a_shape_of_every_family(style: str, half: int) -> None:
+    config = EncoderConfig.named(f"{style}-2x{2 * half}")
+    assert config.head_size * config.num_heads == config.hidden_size == 2 * half
+
+
 def test_heads_that_cannot_share_the_width_are_refused() -> None:
-    with pytest.raises(UsageError, match="hidden_size 22 cannot be shared by 3 heads"):
+    message = "hidden_size 22 cannot be shared by 3 heads; choose a multiple of 3"
+    with pytest.raises(UsageError, match=message):
         EncoderConfig(hidden_size=22, num_heads=3)
 
 
@@ -97,6 +115,10 @@ def test_a_size_that_is_no_positive_number_is_refused_by_name(field: str, value:
         (lambda: EncoderConfig(norm_epsilon=0.0), "norm_epsilon is 0.0"),
         (lambda: EncoderConfig(family="gpt"), r"family is 'gpt'; known are .*'roberta'"),
         (lambda: EncoderConfig(activation="sine"), r"activation is 'sine'; known are .*'relu'"),
+        (
+            lambda: EncoderConfig(norm_place="between"),
+            "norm_place is 'between'; known are .*'before'",
+        ),
         (lambda: EncoderConfig(mixer="fourier"), r"mixer is 'fourier'; known are .*'recurrent'"),
         (
             lambda: EncoderConfig(hidden_size=21, num_heads=3, positions=Rotary()),
@@ -109,6 +131,10 @@ def test_a_size_that_is_no_positive_number_is_refused_by_name(field: str, value:
         (
             lambda: EncoderConfig(positions=Bucketed(), local=Local(window=5)),
             "local attention knows no scores by distance",
+        ),
+        (
+            lambda: EncoderConfig(local=Local(window=5), sharing=Sharing(group_size=2)),
+            "local attention goes by layers, not by groups of blocks",
         ),
     ],
 )
@@ -227,6 +253,33 @@ def test_every_so_manieth_layer_sees_the_whole_text(
     assert [config.is_local(layer) for layer in config.layers] == is_local
 
 
+def test_blocks_that_are_shared_one_by_one_may_be_local() -> None:
+    config = EncoderConfig(local=Local(window=5), sharing=Sharing(num_groups=2))
+    assert config.is_local(1)
+
+
+def test_a_mean_has_no_order_of_words() -> None:
+    assert EncoderConfig.named("mean-tiny").positions is None
+
+
 def test_a_piece_is_as_wide_as_the_blocks_unless_said_otherwise() -> None:
     assert EncoderConfig(hidden_size=24).piece_size == 24
     assert EncoderConfig(hidden_size=24, embedding_size=5).piece_size == 5
+
+
+def test_groups_are_divided_as_albert_divides_them() -> None:
+    sharing = Sharing(num_groups=14)
+    config = EncoderConfig(num_layers=18, sharing=sharing, hidden_size=24, num_heads=3)
+    assert config.block_order == tuple(int(layer / (18 / 14)) for layer in range(18))
+
+
+@pytest.mark.parametrize("size", ["2x99999999999999999999", "99999999x64", "1025x64"])
+def test_a_network_beyond_all_measure_is_refused_at_once(size: str) -> None:
+    with pytest.raises(UsageError, match="the most is"):
+        EncoderConfig.named(size)
+
+
+@pytest.mark.parametrize("base", [0.5, -5.0, float("nan"), float("inf"), "x", None])
+def test_a_base_that_turns_nothing_is_refused(base) -> None:
+    with pytest.raises(UsageError, match="base of rotary positions"):
+        Rotary(base=base)

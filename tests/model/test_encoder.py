@@ -433,6 +433,31 @@ def test_rotary_networks_see_distances_and_not_places(variants, make_texts, name
     assert (plain - stretched).abs().max() > 1e-2
 
 
+def test_a_bag_of_vectors_does_not_know_the_order_of_its_words(variants, make_texts) -> None:
+    batch = flatten(make_texts([31], vocab_size=97, seed=2))
+    order = torch.randperm(31, generator=torch.Generator().manual_seed(3))
+    mixed = replace(batch, tokens=batch.tokens[order], segments=batch.segments[order])
+    for name, encoder in variants.items():
+        with torch.no_grad():
+            gap = float((encoder(mixed) - encoder(batch)[order]).abs().max())
+        assert (gap < 1e-5) is (name == "mean"), name
+    assert variants["mean"].embeddings.positions is None
+
+
+@pytest.mark.parametrize(
+    ("local", "local_base", "num_turns"),
+    [(None, 7.0, 1), (Local(window=3), 10_000.0, 1), (Local(window=3), 7.0, 2)],
+)
+def test_angles_are_made_once_where_all_layers_turn_alike(
+    local: Local | None, local_base: float, num_turns: int, make_texts
+) -> None:
+    positions = Rotary(local_base=local_base)
+    config = replace(VARIANTS["modernbert"], local=local, positions=positions)
+    full, near = Encoder(config)._sights(flatten(make_texts([9], vocab_size=97)))
+    assert len({id(full.turn), id(near.turn)}) == num_turns
+    assert (full.window, near.window) == (None, local and local.window)
+
+
 def test_each_kind_of_layer_is_turned_by_its_own_base(make_texts) -> None:
     batch = flatten(make_texts([31], vocab_size=97, seed=2))
 

@@ -15,6 +15,7 @@ from bertworks.core.errors import ArtifactError
 from bertworks.model.weights import (
     Account,
     TensorFiles,
+    find_pickles,
     find_weights,
     load_weights,
     read_pickles,
@@ -329,8 +330,17 @@ def test_what_should_be_fresh_is_not_loaded_though_it_is_there(weights) -> None:
 
 def test_parts_of_a_larger_encoder_are_refused_by_name(weights) -> None:
     weights["encoder.blocks.7.weight"] = torch.zeros(1)
+    model = make_network()
+    before = tensors_of(model)
     with pytest.raises(ArtifactError, match=r"no place for encoder\.blocks\.7\.weight"):
-        load_weights(make_network(), weights)
+        load_weights(model, {name: tensor + 1 for name, tensor in weights.items()})
+    assert all(torch.equal(model.get_parameter(name), before[name]) for name in before)
+
+
+def test_an_account_can_leave_out_what_nothing_reads() -> None:
+    account = Account(("a",), ("encoder.pooler.weight", "heads.weight"), ("other",))
+    assert account.without("encoder.pooler.") == Account(("a",), ("heads.weight",), ("other",))
+    assert account.without("pooler.") == account
 
 
 # Pickles, which only an import reads
@@ -365,7 +375,7 @@ def test_a_pickle_with_code_in_it_is_refused_and_the_code_not_run(tmp_path: Path
     canary, file = tmp_path / "canary", tmp_path / "pytorch_model.bin"
     for is_zipped in (True, False):
         torch.save({"a": Bomb(canary)}, file, _use_new_zipfile_serialization=is_zipped)
-        with pytest.raises(ArtifactError, match=r"was refused \(.*; it is damaged, or holds more"):
+        with pytest.raises(ArtifactError, match=r"was refused \(.*: it is damaged, or holds more"):
             read_pickles(tmp_path)
         assert not canary.exists()
     torch.load(file, weights_only=False)  # noqa: TID251 (what the refusal saved us from)
@@ -387,3 +397,48 @@ def test_without_a_pickle_there_is_nothing_to_import(tmp_path: Path, weights) ->
     write_tensors(tmp_path / "model.safetensors", weights)
     with pytest.raises(ArtifactError, match=r"has no pytorch_model\.bin; there is nothing to"):
         read_pickles(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["pytorch_model_old.bin", "pytorch_model-best.bin", "pytorch_model.fp16.bin", "optimizer.bin"],
+)
+def test_other_pickles_of_a_folder_are_left_alone(tmp_path: Path, weights, other: str) -> None:
+    torch.save({"encoder.bias": torch.zeros(1)}, tmp_path / other)
+    with pytest.raises(ArtifactError, match=r"has no pytorch_model\.bin"):
+        find_pickles(tmp_path)
+    torch.save(weights, tmp_path / "pytorch_model.bin")
+    assert find_pickles(tmp_path) == [tmp_path / "pytorch_model.bin"]
+    assert torch.equal(read_pickles(tmp_path)["encoder.bias"], weights["encoder.bias"])
+
+
+def test_a_whole_pickle_is_taken_before_its_parts(tmp_path: Path) -> None:
+    parts = [tmp_path / f"pytorch_model-0000{number}-of-00002.bin" for number in (1, 2)]
+    for file in parts:
+        file.touch()
+    assert find_pickles(tmp_path) == parts
+    (tmp_path / "pytorch_model.bin").touch()
+    assert find_pickles(tmp_path) == [tmp_path / "pytorch_model.bin"]
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.ones(3, 3).to_sparse(),
+        torch.empty(3, device="meta"),
+        torch.ones(1).expand(2**40),
+    ],
+    ids=["sparse", "without values", "one value for many"],
+)
+def test_a_pickled_tensor_that_is_not_plain_is_refused(tmp_path: Path, tensor) -> None:
+    torch.save({"a": tensor}, tmp_path / "pytorch_model.bin")  # as others do
+    with pytest.raises(ArtifactError, match=r"no table of tensors|was refused"):
+        read_pickles(tmp_path)
+
+
+def test_other_pickles_beside_the_weights_are_left_alone(tmp_path: Path, weights) -> None:
+    torch.save(weights, tmp_path / "pytorch_model.bin")
+    zeros = {name: torch.zeros_like(tensor) for name, tensor in weights.items()}
+    torch.save(zeros, tmp_path / "pytorch_model_old.bin")
+    torch.save(zeros, tmp_path / "pytorch_model.fp16.bin")
+    assert torch.equal(read_pickles(tmp_path)["heads.weight"], weights["heads.weight"])

@@ -16,7 +16,8 @@ from bertworks.data.packing import Features, flatten, join_pieces
 from bertworks.data.windows import cut_spans
 from bertworks.model.embedding import DenseLayer, EmbeddingRecipe
 from bertworks.model.encoder import pool_texts
-from bertworks.serving.model_folder import OpenModel, save_model
+from bertworks.model.weights import read_tensors, write_tensors
+from bertworks.serving.model_folder import OpenModel, open_model, save_model
 from bertworks.serving.predictor import Candidate, Predictor
 
 POOLINGS = ("mean", "first", "max")
@@ -88,8 +89,26 @@ def test_a_folder_is_loaded_by_its_path(tmp_path: Path, make_model, tokenizer) -
     assert isinstance(by_text, bertworks.Predictor)
     assert by_text.predict(TEXTS) == by_path.predict(TEXTS)
     assert not by_text.model.training
-    with pytest.raises(ArtifactError, match="no model folder"):
+    with pytest.raises(
+        ArtifactError, match=r"no model folder .*nowhere; names are not fetched: give a folder"
+    ):
         bertworks.load(tmp_path / "nowhere")
+
+
+def test_a_fresh_pooler_that_no_task_reads_is_not_spoken_of(
+    tmp_path: Path, make_model, tokenizer, capsys
+) -> None:
+    save_model(tmp_path / "model", make_model("fill_mask"), tokenizer, origin=Origin())
+    assert open_model(tmp_path / "model").account.missing
+    bertworks.load(tmp_path / "model")
+    assert "weights of" not in capsys.readouterr().err
+    (tmp_path / "model" / "manifest.json").unlink()
+    file = tmp_path / "model" / "model.safetensors"
+    write_tensors(file, {**read_tensors(file), "qa_outputs.weight": torch.ones(3)})
+    bertworks.load(tmp_path / "model")
+    said = capsys.readouterr().err
+    assert "1 are left out (qa_outputs.weight)" in said
+    assert "encoder.pooler" not in said
 
 
 def test_texts_pairs_and_rows_are_all_inputs(classifier) -> None:

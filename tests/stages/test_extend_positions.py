@@ -68,15 +68,16 @@ def test_a_window_narrows_what_a_token_sees(saved: Path, command: Run, tmp_path:
     assert np.abs(after.embed(SHORT[2:]) - before.embed(SHORT[2:])).max() > 1e-4
 
 
-def test_a_description_of_vectors_goes_along_and_cuts_no_sooner(
-    draw_model: Callable, command: Run, tmp_path: Path
+@pytest.mark.parametrize(("length", "afterwards"), [(67, 150), (40, 40)])
+def test_a_description_of_vectors_goes_along_and_keeps_a_length_of_its_own(
+    length: int, afterwards: int, draw_model: Callable, command: Run, tmp_path: Path
 ) -> None:
-    recipe = EmbeddingRecipe(pooling="first", max_length=40, prompts={"query": "find: "})
+    recipe = EmbeddingRecipe(pooling="first", max_length=length, prompts={"query": "find: "})
     model, tokenizer = draw_model("bert")
     save_model(tmp_path / "before", model, tokenizer, origin=Origin(), recipe=recipe)
     words = ["--model", tmp_path / "before", "--out", tmp_path / "after"]
     assert command("extend-positions", *words, "--to", 150).code == 0
-    assert open_model(tmp_path / "after").recipe == recipe.changed(max_length=150)
+    assert open_model(tmp_path / "after").recipe == recipe.changed(max_length=afterwards)
 
 
 @pytest.mark.parametrize("saved", ["bert"], indirect=True)

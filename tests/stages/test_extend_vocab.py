@@ -127,6 +127,8 @@ def test_what_cannot_be_added_is_one_sentence(
     said = command(*words, "--words", "river", "road").refusal(2)
     assert "knows each of the 2 words as one piece already; there is nothing to add" in said
     assert "is nothing to this tokenizer" in command(*words, "--words", "\u200b").refusal(2)
+    assert "'\\udcff' is not UTF-8" in command(*words, "--words", "\udcff").refusal(2)
+    assert "is a special piece of this" in command(*words, "--words", "[MASK]").refusal(2)
     gone = command(*words, "--words-file", tmp_path / "gone.txt").refusal(1)
     assert "there is no file" in gone
     assert not out.exists()

@@ -19,6 +19,7 @@ Words = Callable[..., list[Any]]
 Rows = Callable[..., list[dict[str, str]]]
 Write = Callable[[Path, list[Any]], Path]
 Contents = Callable[[Path], dict[str, bytes]]
+NOT_FETCHED = "names are not fetched: give a folder on this disk"
 MODEL = ("model.safetensors", "config.json", "bertworks.json", "log.jsonl")
 
 
@@ -260,7 +261,7 @@ def test_a_folder_that_is_no_model_is_one_sentence(
         "vocabulary": f"{given} holds a tokenizer, but a model is needed here; check the path",
         "shards": f"{given} holds a shards, but a model is needed here; check the path",
         "checkpoints": f"{given} has no config.json; it is no model folder",
-    }.get(kind, f"there is no model folder {given}; check the path")
+    }.get(kind, f"there is no model folder {given}; {NOT_FETCHED}")
     assert command(*finetune_words(tmp_path / "run", model=given)).refusal(1) == said
     assert list(tmp_path.iterdir()) == []
 

@@ -103,7 +103,8 @@ def test_sizes_come_by_name_or_by_shape(
         ("gpt-mini", "there is no family 'gpt'; the families are bert, roberta, "),
         ("0x64", "num_layers is 0; it must be a whole number from 1 up"),
         ("1x0", "hidden_size is 0; it must be a whole number from 1 up"),
-        ("1x129", "hidden_size 129 cannot be shared by 2 heads; choose a multiple"),
+        ("recurrent-1x129", "hidden_size 129 cannot be shared by two directions"),
+        ("modern-1x129", "an attention head of width 129 cannot be turned in pairs"),
     ],
 )
 def test_a_size_that_cannot_be_is_one_sentence(

@@ -94,6 +94,11 @@ def test_the_mask_of_bert_is_understood_by_other_families(task) -> None:
     assert asked[0] == asked[1]
 
 
+def test_a_text_without_a_mask_is_told_the_mask_of_the_family(task, kinds) -> None:
+    with pytest.raises(DataError, match="the text has no <mask>; put one"):
+        task.features(Example("the cat"), kinds["byte-bpe"], longest=67)
+
+
 def test_candidates_are_shown_without_the_marks_of_spaces(task) -> None:
     tokenizer = learn_byte_bpe(lambda: ["the cat sat on the mat"] * 3, size=285, cased=True)
     best = tokenizer.ids_of(["the cat"])[0][-1]
@@ -101,6 +106,17 @@ def test_candidates_are_shown_without_the_marks_of_spaces(task) -> None:
     logits = np.zeros((1, tokenizer.vocab_size), np.float32)
     logits[0, best] = 3
     assert task.decode(logits, tokenizer)["masks"][0][0]["token"] == "cat"
+
+
+def test_rows_that_no_piece_names_are_no_candidates(tokenizer) -> None:
+    size = tokenizer.vocab_size
+    logits = np.random.default_rng(4).normal(size=(1, size + 7)).astype(np.float32)
+    logits[0, size:] += 9
+    task = FillMask(num_candidates=size + 7)
+    (mask,) = task.decode(logits, tokenizer)["masks"]
+    (alone,) = task.decode(logits[:, :size], tokenizer)["masks"]
+    assert [row["token"] for row in mask] == [row["token"] for row in alone]
+    assert sum(row["probability"] for row in mask) < 0.1  # the rest lies on the spare rows
 
 
 def test_the_probabilities_of_all_candidates_sum_to_one(tokenizer) -> None:

@@ -146,7 +146,7 @@ def test_known_words_are_left_and_unreadable_ones_start_from_everything(
     extension = extend(tokenizer, ["Cat", "the", "日", "hilldog"])
     assert extension.known == ["cat", "the"]
     assert extension.unreadable == ["日"]
-    assert next(iter(extension.parts.values())) == list(range(tokenizer.vocab_size))
+    assert next(iter(extension.parts.values())) == range(tokenizer.vocab_size)
     assert len(extension.parts) == 2
 
 
@@ -177,3 +177,39 @@ def test_a_word_of_nothing_and_one_that_cannot_be_are_refused(
         extend(tokenizer, ["\u200b"])
     with pytest.raises(UsageError, match="cannot be one piece"):
         extend(kinds["byte-bpe"], ["a</s>b"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"), [("byte-bpe", "é"), ("byte-bpe", "Ġcat"), ("wordpiece", "##s")]
+)
+def test_a_word_never_takes_the_row_of_a_piece_that_means_something_else(
+    kinds: dict[str, Tokenizer], kind: str, word: str
+) -> None:
+    assert kinds[kind].engine.token_to_id(word) is not None
+    with pytest.raises(UsageError, match=f"'{word}' is written as a piece .* leave it out"):
+        extend(kinds[kind], [word])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("word", ["\udcff", "ab\ud800"])
+def test_a_word_that_is_no_text_is_refused(
+    kinds: dict[str, Tokenizer], kind: str, word: str
+) -> None:
+    with pytest.raises(UsageError, match=r"is not UTF-8; write it in UTF-8"):
+        extend(kinds[kind], [word])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_special_piece_is_no_word_whatever_its_case(
+    kinds: dict[str, Tokenizer], kind: str
+) -> None:
+    for name in kinds[kind].names.names():
+        for word in (name, name.lower(), f" {name.title()} "):
+            with pytest.raises(UsageError, match="is a special piece of this tokenizer"):
+                extend(kinds[kind], [word])
+
+
+def test_a_larger_tokenizer_numbers_pairs_as_before(tokenizer: Tokenizer) -> None:
+    plain = Tokenizer(tokenizer.engine, tokenizer.names, has_segments=False)
+    assert extend(plain, ["hilldog"]).tokenizer.specials == plain.specials
+    assert extend(tokenizer, ["hilldog"]).tokenizer.specials == tokenizer.specials

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bertworks.core.errors import ArtifactError
-from bertworks.tokenizer.files import read_engine, write_engine
+from bertworks.tokenizer.files import read_engine, tells_segments, write_engine
 from bertworks.tokenizer.learn import learn_byte_bpe, learn_unigram, learn_wordpiece
 from bertworks.tokenizer.special_pieces import ALBERT, BERT, ROBERTA
 from bertworks.tokenizer.tokenizer import Tokenizer
@@ -175,11 +175,11 @@ def test_other_json_is_refused(name: str, text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"]
 )
-@pytest.mark.parametrize("text", ["{torn", "[1]", "\xff"])
+@pytest.mark.parametrize("text", ["{torn", "[1]", "\xff", "[" * 100_000, '{"a":' * 100_000])
 def test_broken_settings_are_refused(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("\n".join(BERT.names()))
     (tmp_path / name).write_bytes(text.encode("latin-1"))
-    assert f"{tmp_path / name} cannot be read: " in refusal(tmp_path)
+    assert refusal(tmp_path).startswith(f"{tmp_path / name} is not ")
 
 
 @pytest.mark.parametrize(
@@ -227,3 +227,105 @@ def test_a_tokenizer_that_joins_pairs_in_another_way_is_refused(tmp_path: Path) 
     told["post_processor"]["pair"].reverse()
     (folder / "tokenizer.json").write_text(json.dumps(told))
     assert "joins a pair with [SEP] [SEP] [CLS], which no network here expects" in refusal(folder)
+
+
+# Settings beside `tokenizer.json`
+
+
+def with_settings(folder: Path, kind: str, *, cased: bool = True, **changes: object) -> Path:
+    path = saved(folder, kind, cased=cased) / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    return folder
+
+
+CONTRADICTIONS = [
+    ("wordpiece", False, {"do_lower_case": False}),
+    ("wordpiece", True, {"do_lower_case": True}),
+    ("wordpiece", False, {"strip_accents": False}),
+    ("wordpiece", True, {"strip_accents": True}),
+    ("wordpiece", True, {"tokenize_chinese_chars": False}),
+    ("wordpiece", True, {"do_lower_case": "perhaps"}),
+    ("byte-bpe", True, {"add_prefix_space": True}),
+]
+AGREEMENTS = [
+    ("wordpiece", False, {"do_lower_case": True, "strip_accents": True}),
+    ("wordpiece", True, {"do_lower_case": False, "strip_accents": None}),
+    ("wordpiece", True, {"do_lower_case": None, "tokenize_chinese_chars": None}),
+    ("wordpiece", False, {"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": False}),
+    ("wordpiece", True, {"add_prefix_space": True, "keep_accents": False}),
+    ("byte-bpe", True, {"add_prefix_space": False, "do_lower_case": True}),
+    ("unigram", False, {"do_lower_case": False, "add_prefix_space": False}),
+    ("unigram", True, {"do_lower_case": True, "strip_accents": True}),
+    ("unigram", True, {"additional_special_tokens": [], "added_tokens_decoder": {}}),
+]
+
+
+@pytest.mark.parametrize(("kind", "cased", "told"), CONTRADICTIONS)
+def test_settings_that_contradict_the_engine_are_refused(
+    kind: str, cased: bool, told: dict, tmp_path: Path
+) -> None:
+    said = refusal(with_settings(tmp_path / "tok", kind, cased=cased, **told))
+    ((key, value),) = told.items()
+    file = tmp_path / "tok" / "tokenizer_config.json"
+    assert said.startswith(f"{key} is {json.dumps(value)} in {file}, but tokenizer.json beside")
+    assert said.endswith("remove the entry that is wrong, or make them agree")
+
+
+def test_accents_that_go_with_the_capitals_contradict_an_engine_that_keeps_them(
+    tmp_path: Path,
+) -> None:
+    folder = with_settings(tmp_path / "tok", "wordpiece", cased=False, strip_accents=None)
+    file = folder / "tokenizer.json"
+    told = json.loads(file.read_text())
+    told["normalizer"]["strip_accents"] = False
+    file.write_text(json.dumps(told))
+    assert refusal(folder).startswith("strip_accents is true in ")
+
+
+@pytest.mark.parametrize(("kind", "cased", "told"), AGREEMENTS)
+def test_settings_that_repeat_the_engine_or_mean_nothing_to_it_are_no_obstacle(
+    kind: str, cased: bool, told: dict, tmp_path: Path
+) -> None:
+    plain = Tokenizer.open(saved(tmp_path / "plain", kind, cased=cased))
+    opened = Tokenizer.open(with_settings(tmp_path / "tok", kind, cased=cased, **told))
+    assert opened.engine.to_str() == plain.engine.to_str()
+
+
+@pytest.mark.parametrize("key", ["additional_special_tokens", "extra_special_tokens"])
+def test_a_piece_that_only_the_settings_add_is_refused(key: str, kind: str, tmp_path: Path) -> None:
+    mask = Tokenizer.open(saved(tmp_path / "plain", kind)).mask_piece
+    folder = with_settings(tmp_path / "tok", kind, **{key: [mask, {"content": "[new]"}]})
+    assert refusal(folder).startswith(f"{key} in {folder / 'tokenizer_config.json'}, or an older")
+    assert "names the piece [new], but tokenizer.json does not" in refusal(folder)
+
+
+def test_an_added_piece_must_have_the_number_that_the_engine_gives_it(tmp_path: Path) -> None:
+    for name, number in (("right", 4), ("wrong", 3)):
+        entry = {str(number): {"content": "[MASK]", "special": True}}
+        with_settings(tmp_path / name, "wordpiece", added_tokens_decoder=entry)
+    assert Tokenizer.open(tmp_path / "right").specials.mask == 4
+    assert "names the piece [MASK] as number 3, but" in refusal(tmp_path / "wrong")
+
+
+def test_an_older_file_that_adds_other_pieces_is_refused(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "tok", "wordpiece")
+    (folder / "added_tokens.json").write_text(json.dumps({"newword": 290}))
+    assert "names the piece newword as number 290, but tokenizer.json does not" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (None, True),
+        ("unclear", True),
+        (["input_ids", "attention_mask"], False),
+        (["input_ids", "token_type_ids", "attention_mask"], True),
+    ],
+)
+def test_the_settings_say_whether_pairs_are_numbered(
+    names: object, told: bool, tmp_path: Path
+) -> None:
+    folder = with_settings(tmp_path / "tok", "wordpiece", model_input_names=names)
+    assert tells_segments(folder) is told
+    assert Tokenizer.open(folder).specials.second_segment == int(told)
+    assert tells_segments(tmp_path / "nothing")

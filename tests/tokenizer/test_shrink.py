@@ -165,3 +165,9 @@ def test_added_words_are_kept_where_they_occur(kinds: dict[str, Tokenizer], kind
     vocabulary = smaller.engine.get_vocab()
     assert {"首都机场", "dogma"} <= vocabulary.keys()
     assert "covid-19" not in vocabulary
+
+
+def test_a_smaller_tokenizer_numbers_pairs_as_before(tokenizer: Tokenizer) -> None:
+    plain = Tokenizer(tokenizer.engine, tokenizer.names, has_segments=False)
+    assert shrunken(plain, TEXTS)[0].specials.second_segment == 0
+    assert shrunken(tokenizer, TEXTS)[0].specials.second_segment == 1

@@ -12,6 +12,7 @@ from bertworks.tokenizer.special_pieces import (
     SpecialPieces,
     added_pieces,
     find_special_pieces,
+    listed_pieces,
 )
 
 
@@ -64,3 +65,19 @@ def test_every_special_piece_is_added_once_with_its_flags() -> None:
     assert [name for name in added if added[name].single_word] == ["[new]"]
     assert [name for name in added if not added[name].special] == ["later"]
     assert [name for name in added if added[name].normalized] == ["later"]
+
+
+def test_all_that_settings_add_is_listed_with_its_key_and_number() -> None:
+    told = {
+        "added_tokens_decoder": {"7": {"content": "<hole>"}},
+        "extra_special_tokens": {"image_token": "<image>"},
+        "additional_special_tokens": ["a", {"content": "b"}],
+        "mask_token": "[MASK]",
+    }
+    assert list(listed_pieces(told)) == [
+        ("added_tokens_decoder", "<hole>", 7),
+        ("extra_special_tokens", "<image>", None),
+        ("additional_special_tokens", "a", None),
+        ("additional_special_tokens", "b", None),
+    ]
+    assert list(listed_pieces(dict.fromkeys(told))) == list(listed_pieces({})) == []

@@ -12,8 +12,9 @@ from tokenizers import Tokenizer as Engine
 from transformers import AutoTokenizer, BertTokenizerFast, PreTrainedTokenizerFast
 
 from bertworks.core.errors import ArtifactError
+from bertworks.tokenizer.engines import byte_bpe_engine
 from bertworks.tokenizer.learn import learn_byte_bpe, learn_unigram, learn_wordpiece
-from bertworks.tokenizer.special_pieces import BERT
+from bertworks.tokenizer.special_pieces import BERT, ROBERTA
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 LEARNED_FROM = [
@@ -178,7 +179,7 @@ def test_a_folder_without_a_tokenizer_and_a_broken_one_are_one_sentence(tmp_path
 def test_broken_settings_of_a_tokenizer_are_one_sentence(folder: Path, tmp_path: Path) -> None:
     shutil.copy(folder / "vocab.txt", tmp_path / "vocab.txt")
     (tmp_path / "tokenizer_config.json").write_text("{torn")
-    with pytest.raises(ArtifactError, match="cannot be read"):
+    with pytest.raises(ArtifactError, match="is not JSON"):
         Tokenizer.open(tmp_path)
 
 
@@ -220,6 +221,15 @@ def test_pieces_are_shown_without_marks_of_spaces(any_kind: Tokenizer) -> None:
     whole = "".join(piece.removeprefix("##") for piece in shown if piece not in ("▁", "Ġ"))
     assert whole == "wasnaïveMädchen北京,über"
     assert all(any_kind.shown(index) for index in range(any_kind.vocab_size))
+
+
+def test_a_part_of_a_character_is_shown_as_the_raw_piece() -> None:
+    tokenizer = learn_byte_bpe(lambda: LEARNED_FROM, size=280, cased=True)
+    parts = tokenizer.ids_of(["😀"])[0]
+    assert len(parts) > 1
+    assert [tokenizer.shown(part) for part in parts] == [tokenizer.piece(part) for part in parts]
+    shown = [tokenizer.shown(index) for index in range(tokenizer.vocab_size)]
+    assert "\ufffd" not in "".join(shown)
 
 
 def test_special_and_added_pieces_are_shown_as_they_stand(any_kind: Tokenizer) -> None:
@@ -271,3 +281,46 @@ def test_bytes_lose_nothing(text: str) -> None:
 def test_others_are_told_that_there_are_no_segments(any_kind: Tokenizer, tmp_path: Path) -> None:
     any_kind.save(tmp_path, has_segments=False)
     assert set(AutoTokenizer.from_pretrained(tmp_path)("a", "b")) == {"input_ids", "attention_mask"}
+
+
+def test_the_second_text_of_a_pair_is_numbered_as_the_engine_numbers_it(
+    any_kind: Tokenizer,
+) -> None:
+    own = any_kind.engine.encode("The run", "runs")
+    second = {number for at, number in zip(own.sequence_ids, own.type_ids, strict=True) if at == 1}
+    assert second == {any_kind.specials.second_segment}
+    assert second == ({0} if any_kind.mask_piece == "<mask>" else {1})
+
+
+@pytest.mark.parametrize("has_segments", [False, True])
+def test_pairs_are_numbered_after_saving_as_before(
+    any_kind: Tokenizer, has_segments: bool, tmp_path: Path
+) -> None:
+    chosen = Tokenizer(any_kind.engine, any_kind.names, has_segments=has_segments)
+    chosen.save(tmp_path)
+    opened = Tokenizer.open(tmp_path)
+    assert opened.specials == chosen.specials
+    assert opened.with_engine(any_kind.engine).specials == chosen.specials
+    told = AutoTokenizer.from_pretrained(tmp_path)("a", "b").get("token_type_ids", [0])
+    assert max(told) == chosen.specials.second_segment
+
+
+def test_a_vocabulary_too_small_for_the_second_text_numbers_it_all_the_same() -> None:
+    engine = byte_bpe_engine({name: index for index, name in enumerate(ROBERTA.names())}, [])
+    assert engine.encode("a", "b", add_special_tokens=False).ids == []
+    assert Tokenizer(engine).specials.second_segment == 0
+
+
+def test_a_second_text_with_a_number_of_its_own_is_refused(learned: Tokenizer) -> None:
+    text = learned.engine.to_str().replace('"type_id":1', '"type_id":7')
+    with pytest.raises(ArtifactError, match="numbers the second text of a pair 7, and no network"):
+        Tokenizer(Engine.from_str(text))
+
+
+def test_ids_without_a_piece_are_not_named(learned: Tokenizer) -> None:
+    assert learned.named_ids.tolist() == list(range(101))
+    told = json.loads(learned.engine.to_str())
+    del told["model"]["vocab"][learned.piece(57)]
+    holey = Tokenizer(Engine.from_str(json.dumps(told)))
+    assert holey.vocab_size == 101
+    assert holey.named_ids.tolist() == [index for index in range(101) if index != 57]

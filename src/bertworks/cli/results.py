@@ -41,4 +41,6 @@ def _width(text: str) -> int:
 
 
 def _shown(value: Any) -> str:
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.1e}" if 0 < abs(value) < 5e-4 else f"{value:.4f}"

@@ -87,7 +87,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(path.read_bytes())
         kind, files = manifest["kind"], manifest["files"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ArtifactError(f"{path} is torn ({error}); make the folder again") from error
     if manifest.get("format") != FORMAT or not isinstance(files, dict) or not isinstance(kind, str):
         raise ArtifactError(

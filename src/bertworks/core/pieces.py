@@ -15,6 +15,7 @@ class SpecialIds:
     separator: int
     mask: int
     num_between: int = 1  # separators between the texts of a pair
+    second_segment: int = 1  # the number of a pair's second text; 0: it is not told apart
 
     def num_added(self, *, pair: bool) -> int:
         """Return how many special pieces stand around a text, or around and between a pair."""

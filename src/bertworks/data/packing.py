@@ -63,7 +63,7 @@ def join_pieces(
         parts = [begin, first, *[separator] * specials.num_between, second, separator]
     tokens = np.concatenate(parts).astype(np.int64)
     segments = np.zeros(len(tokens), dtype=np.int64)
-    segments[len(first) + 1 + specials.num_between :] = 1
+    segments[len(first) + 1 + specials.num_between :] = specials.second_segment
     return tokens, segments
 
 

@@ -67,8 +67,8 @@ def config_to_hugging_face(
 ) -> dict[str, Any]:
     """Return their description of our network and its tasks."""
     dialect = DIALECTS[config.family]
-    architecture = dialect.classes.get(tuple(tasks), dialect.classes[()])
-    theirs = their_config(config, pad_id=specials.pad) | {"architectures": [architecture]}
+    theirs = their_config(config, pad_id=specials.pad)
+    theirs |= {"architectures": [dialect.classes[tuple(tasks)]]}
     theirs |= {"bos_token_id": specials.first, "eos_token_id": specials.separator}
     theirs |= {"cls_token_id": specials.first, "sep_token_id": specials.separator}
     labels = [label for name in LABELLED if name in tasks for label in tasks[name].labels]
@@ -99,15 +99,18 @@ def pad_id_of(theirs: dict[str, Any]) -> int:
 
 def own_words(config: EncoderConfig) -> dict[str, Any]:
     """Return the config as JSON under our own names."""
-    kind = next(name for name, made in POSITIONS.items() if isinstance(config.positions, made))
-    positions = {"kind": kind, **asdict(config.positions)}
-    return {"model_type": OWN, **asdict(config), "positions": positions}
+    told: dict[str, Any] = {"model_type": OWN, **asdict(config)}
+    if config.positions is not None:
+        kinds = {made: kind for kind, made in POSITIONS.items()}
+        told["positions"] = {"kind": kinds[type(config.positions)], **told["positions"]}
+    return told
 
 
 def _from_own_words(ours: dict[str, Any]) -> EncoderConfig:
     fields = {name: value for name, value in ours.items() if name != "model_type"}
-    positions = dict(fields.pop("positions"))
-    made = POSITIONS[positions.pop("kind")](**positions)
+    positions, made = fields.pop("positions"), None
+    if positions is not None:
+        made = POSITIONS[positions["kind"]](**{k: v for k, v in positions.items() if k != "kind"})
     for name, kind in (("local", Local), ("sharing", Sharing)):
         if fields[name] is not None:
             fields[name] = kind(**fields[name])
@@ -151,13 +154,29 @@ def _note(name: str, theirs: dict[str, Any], dialect: Dialect) -> TaskNote | Non
         return TaskNote(options={"tied": theirs.get("tie_word_embeddings") is not False})
     if name not in LABELLED:
         return TaskNote()
-    labels = theirs.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
-    by_number = tuple(labels[key] for key in sorted(labels, key=int))
+    by_number = _labels(theirs)
     kind = theirs.get("problem_type") or "single_label_classification"
     if len(by_number) < 2 or kind != "single_label_classification":
         return None  # a score, or several labels at once
-    pooling = POOLINGS[theirs["classifier_pooling"]] if "classifier_pooling" in theirs else None
-    return TaskNote(by_number, {"pooling": pooling, "dropout": theirs.get(dialect.head_dropout)})
+    said = theirs.get("classifier_pooling") if dialect.prefix == "model." else None
+    if said is not None and said not in POOLINGS:
+        raise ValueError(f"classifier_pooling {said!r} is not known; known are {list(POOLINGS)}")
+    pooling = None if said is None else POOLINGS[said]
+    dropout = theirs.get(dialect.head_dropout)
+    if dropout is not None and not (isinstance(dropout, float | int) and 0 <= dropout < 1):
+        raise ValueError(f"{dialect.head_dropout} is {dropout!r}; it must lie from 0 to below 1")
+    return TaskNote(by_number, {"pooling": pooling, "dropout": dropout})
+
+
+def _labels(theirs: dict[str, Any]) -> tuple[str, ...]:
+    """Return the labels in the order of their numbers, or numbered ones where none are named."""
+    count = theirs.get("num_labels", 2)
+    labels = theirs.get("id2label") or {str(n): f"LABEL_{n}" for n in range(count)}
+    keys = [str(number) for number in range(len(labels))]
+    if {str(key) for key in labels} != set(keys) or len(set(labels.values())) < len(labels):
+        raise ValueError(f"id2label {labels} does not number different labels from 0 on")
+    by_key = {str(key): label for key, label in labels.items()}
+    return tuple(by_key[key] for key in keys)
 
 
 def _class_suffix(architecture: str) -> str:

@@ -30,6 +30,7 @@ class Dialect:
     decoder: str = ""  # their module of an untied fill-mask head
     head_dropout: str = "classifier_dropout"  # their key of the dropout before the labels
     skipped_places: Callable[[int], int] = lambda pad_id: 0  # rows before that of the first place
+    borrowed: Names = field(default_factory=dict)  # rows that start as copies of others' tensors
     only_pad_id: int | None = None  # the one that their classes know, whatever the config says
     read: Callable[[dict[str, Any]], dict[str, Any]] = lambda theirs: {}
     write: Callable[[EncoderConfig], dict[str, Any]] = lambda config: {}

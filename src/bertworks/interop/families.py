@@ -246,7 +246,7 @@ MPNET = Dialect(
 
 def _read_modern(theirs: dict[str, Any]) -> dict[str, Any]:
     """Both ways of writing bases and layers: one key each, or a table for each kind of layer."""
-    tables = theirs.get("rope_parameters") or {}
+    tables = _rope_tables(theirs)
     base, local_base = (
         (tables.get(kind) or {}).get("rope_theta", theirs.get(key, default))
         for kind, key, default in (
@@ -256,18 +256,35 @@ def _read_modern(theirs: dict[str, Any]) -> dict[str, Any]:
     )
     num_layers = theirs["num_hidden_layers"]
     every = theirs.get("global_attn_every_n_layers", 3)
+    if not isinstance(every, int) or every < 1:
+        raise ValueError(f"global_attn_every_n_layers is {every!r}; it must be 1 or more")
     kinds = theirs.get("layer_types") or _layer_types(num_layers, every)
     if kinds != _layer_types(num_layers, every):
         full = [layer for layer, kind in enumerate(kinds) if kind == "full_attention"]
         every = full[1] if len(full) > 1 else num_layers if full else None
     if kinds != _layer_types(num_layers, every):
         raise ValueError(f"layer_types {kinds} follow no rule of every n-th layer")
-    for kind, table in tables.items():
-        if (table or {}).get("rope_type", "default") != "default":
-            raise ValueError(f"rope_parameters of {kind} are of a type that is not known: {table}")
     window = theirs.get("local_attention", 128) // 2
     local = None if every == 1 else Local(window=window, full_every=every)
     return {"positions": Rotary(base=base, local_base=local_base), "local": local}
+
+
+def _rope_tables(theirs: dict[str, Any]) -> dict[str, Any]:
+    """Return the rotary settings by kind of layer; those that are scaled are not known here."""
+    tables = theirs.get("rope_parameters") or {}
+    scaled = theirs.get("rope_scaling")
+    if theirs.get("sliding_window") not in (None, theirs.get("local_attention", 128) // 2):
+        raise ValueError("sliding_window differs from half of local_attention; give one of them")
+    for table in tables.values():
+        if not isinstance(table, dict | None):
+            raise ValueError(f"rope_parameters {tables} name no kinds of layers")
+        if (table or {}).get("rope_type", "default") != "default":
+            scaled = table
+    if scaled:
+        raise ValueError(f"rotary positions of the kind {scaled} are not known here")
+    if theirs.get("embedding_dropout", 0.0) != theirs.get("mlp_dropout", 0.0):
+        raise ValueError("embedding_dropout differs from mlp_dropout; one rate serves both here")
+    return tables
 
 
 def _write_modern(config: EncoderConfig) -> dict[str, Any]:
@@ -342,6 +359,7 @@ MODERNBERT = Dialect(
             }
         ),
     },
+    borrowed={"encoder.pooler.dense": ("head.dense",), "encoder.pooler.norm": ("head.norm",)},
     classes=classes_of("ModernBert"),
     with_pooler=frozenset({"ModernBertForSequenceClassification"}),
     decoder="decoder",

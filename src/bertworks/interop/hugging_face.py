@@ -58,7 +58,9 @@ class Folder:
 def open_folder(path: Path) -> Folder:
     """Read the description of a model folder, ours or Hugging Face's."""
     if not path.is_dir():
-        raise ArtifactError(f"there is no model folder {path}; check the path")
+        raise ArtifactError(
+            f"there is no model folder {path}; names are not fetched: give a folder on this disk"
+        )
     file = path / "config.json"
     if not file.is_file():
         raise ArtifactError(f"{path} has no config.json; it is no model folder")
@@ -69,7 +71,7 @@ def open_folder(path: Path) -> Folder:
         return Folder(path, config, tasks, theirs["model_type"], pad_id_of(theirs))
     except ArtifactError as error:
         raise ArtifactError(f"{file}: {error}") from error
-    except (TypeError, ValueError, KeyError, AttributeError, UsageError) as error:
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError, UsageError) as error:
         raise ArtifactError(
             f"{path} has a config.json or bertworks.json of no known form: {error}"
         ) from error
@@ -99,7 +101,7 @@ def write_folder(
 
 def is_expressible(config: EncoderConfig, tasks: Mapping[str, TaskNote], *, pad_id: int) -> bool:
     """Tell whether the words of the config's family say all of the network."""
-    if config.family == OWN:
+    if config.family == OWN or tuple(tasks) not in DIALECTS[config.family].classes:
         return False
     if not config.num_segments and "type_vocab_size" in DIALECTS[config.family].keys:
         return False  # their classes read a segment of every token

@@ -116,9 +116,12 @@ def write_recipe(folder: Path, recipe: EmbeddingRecipe, *, hidden_size: int) -> 
 def lowercased(tokenizer: Tokenizer) -> Tokenizer:
     """Return a tokenizer that folds capital letters before it does anything else."""
     engine = Engine.from_str(tokenizer.engine.to_str())
+    told = json.loads(engine.to_str())["normalizer"] or {}
+    if told.get("type") == "Sequence" and told["normalizers"][:1] == [{"type": "Lowercase"}]:
+        return tokenizer
     own = [] if engine.normalizer is None else [engine.normalizer]
     engine.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])
-    return Tokenizer(engine, tokenizer.names)
+    return tokenizer.with_engine(engine)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from bertworks.core.errors import ArtifactError
 from bertworks.interop.descriptions import TaskNote
-from bertworks.interop.dialect import Dialect
+from bertworks.interop.dialect import Dialect, Names
 from bertworks.interop.families import DIALECTS
 from bertworks.model.config import EncoderConfig
 
@@ -30,7 +30,15 @@ class RenamedTensors(Mapping[str, Tensor]):
         dialect = DIALECTS[config.family]
         self._theirs = theirs
         self._skipped = dialect.skipped_places(pad_id)
-        found = {_full_name(name, dialect): name for name in theirs}
+        roots = {part.split(".")[0] for parts in dialect.encoder.values() for part in parts}
+        found: dict[str, str] = {}
+        for name in theirs:
+            full = _full_name(name, dialect.prefix, roots)
+            if full in found:
+                raise ArtifactError(
+                    f"{found[full]} and {name} are the same tensor by two names; remove one"
+                )
+            found[full] = name
         known, biases = names_of(config, tasks), _bias_names(dialect)
         _refuse_untied(theirs, found, dialect, known)
         for tied, untied in biases.items():  # some files have only one of the two
@@ -42,6 +50,11 @@ class RenamedTensors(Mapping[str, Tensor]):
             for ours, parts in known.items()
             if all(part in found for part in parts)
         }
+        self._borrowed = {
+            ours: found[theirs]
+            for ours, (theirs,) in with_endings(dialect.borrowed).items()
+            if theirs in found and ours not in self._parts
+        }
         used = {part for parts in self._parts.values() for part in parts}
         copies = (f"{dialect.decoder}.weight", *biases, *biases.values())
         rest = {
@@ -51,10 +64,16 @@ class RenamedTensors(Mapping[str, Tensor]):
         }
         _refuse_surplus(rest, config)
         self._parts |= {full: (name,) for full, name in rest.items()}
+        self._parts |= {ours: (name,) for ours, name in self._borrowed.items()}
 
     def __getitem__(self, name: str) -> Tensor:
         parts = [self._theirs[part] for part in self._parts[name]]
+        if any(part.shape != parts[0].shape for part in parts):
+            shapes = ", ".join(f"{n} {list(self._theirs[n].shape)}" for n in self._parts[name])
+            raise ArtifactError(f"{shapes} should be of one shape; fetch the folder again")
         whole = parts[0] if len(parts) == 1 else torch.cat(parts)
+        if name in self._borrowed:
+            return whole.float().clone()  # two parameters never share their memory
         return (whole[self._skipped :] if name == PLACES else whole).float()
 
     def __contains__(self, name: object) -> bool:
@@ -77,11 +96,10 @@ def to_hugging_face(
     """Rename (and split) our parameters into their tensors."""
     dialect = DIALECTS[config.family]
     known = names_of(config, tasks)
-    architecture = dialect.classes.get(tuple(tasks))
+    has_pooler = dialect.classes[tuple(tasks)] in dialect.with_pooler
     theirs: dict[str, Tensor] = {}
     for name, tensor in ours.items():
-        is_surplus = architecture is not None and architecture not in dialect.with_pooler
-        if name.startswith(POOLER) and is_surplus:
+        if name.startswith(POOLER) and not has_pooler:
             continue  # the class refuses it
         if name == PLACES:
             skipped = tensor.new_zeros(dialect.skipped_places(pad_id), tensor.shape[1])
@@ -108,15 +126,23 @@ def names_of(config: EncoderConfig, tasks: Mapping[str, TaskNote]) -> dict[str, 
         rows |= dialect.heads.get(task, {})
     size = config.sharing.group_size if config.sharing else 1
     found = {}
-    for ours, theirs in rows.items():
+    for ours, theirs in with_endings(rows).items():
         for i in range(config.num_blocks) if "{i}" in ours else [0]:
-            whole = ours.endswith((".weight", ".bias"))
-            for ending in [""] if whole else [".weight", ".bias"]:
-                counted = (part.format(i=i, g=i // size, j=i % size) for part in theirs)
-                found[ours.format(i=i) + ending] = tuple(part + ending for part in counted)
+            counted = tuple(part.format(i=i, g=i // size, j=i % size) for part in theirs)
+            found[ours.format(i=i)] = counted
     if "fill_mask" in tasks and not tasks["fill_mask"].options.get("tied", True):
         found["heads.fill_mask.decoder"] = (f"{dialect.decoder}.weight",)
         found["heads.fill_mask.bias"] = tuple(_bias_names(dialect).values())
+    return found
+
+
+def with_endings(rows: Names) -> dict[str, tuple[str, ...]]:
+    """Return a table in which a name without an ending has become its weight and its bias."""
+    found = {}
+    for ours, theirs in rows.items():
+        whole = ours.endswith((".weight", ".bias"))
+        for ending in [""] if whole else [".weight", ".bias"]:
+            found[ours + ending] = tuple(part + ending for part in theirs)
     return found
 
 
@@ -133,15 +159,17 @@ def _refuse_untied(
     known: Mapping[str, tuple[str, ...]],
 ) -> None:
     """Fail where the config says that a decoder is tied and the file says that it is not."""
-    decoder = found.get(f"{dialect.decoder}.weight")
-    pieces = found.get(known["encoder.embeddings.pieces.weight"][0])
-    if "heads.fill_mask.decoder" in known or decoder is None or pieces is None:
+    if "heads.fill_mask.decoder" in known:
         return
-    if not torch.equal(theirs[decoder], theirs[pieces]):
-        raise ArtifactError(
-            f"{decoder} differs from {pieces}, but config.json ties them; "
-            "set tie_word_embeddings to false there to keep the decoder"
-        )
+    pieces = known["encoder.embeddings.pieces.weight"][0]
+    for copy, origin in {f"{dialect.decoder}.weight": pieces, **_bias_names(dialect)}.items():
+        if copy == origin or copy not in found or origin not in found:
+            continue
+        if not torch.equal(theirs[found[copy]], theirs[found[origin]]):
+            raise ArtifactError(
+                f"{found[copy]} differs from {found[origin]}, but config.json ties them; "
+                "set tie_word_embeddings to false there to keep the decoder"
+            )
 
 
 def _refuse_surplus(rest: dict[str, str], config: EncoderConfig) -> None:
@@ -156,10 +184,9 @@ def _refuse_surplus(rest: dict[str, str], config: EncoderConfig) -> None:
         )
 
 
-def _full_name(name: str, dialect: Dialect) -> str:
+def _full_name(name: str, prefix: str, roots: set[str]) -> str:
     """Undo the ways in which the same tensor has been called over the years."""
     name = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace(
         "LayerNorm.beta", "LayerNorm.bias"
     )
-    roots = {part.split(".")[0] for parts in dialect.encoder.values() for part in parts}
-    return f"{dialect.prefix}{name}" if name.split(".")[0] in roots else name
+    return f"{prefix}{name}" if name.split(".")[0] in roots else name

@@ -1,6 +1,7 @@
 """Attention over texts that lie end to end: the only module that knows kernels."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -17,6 +18,37 @@ class Sight:
     window: int | None = None  # tokens seen to each side; None: the whole text
     turn: Tensor | None = None  # [2, T, 1, K / 2] cosine and sine of rotary positions
     scores: Tensor | None = None  # [H, longest, longest] added by distance
+
+    @cached_property
+    def before(self) -> Tensor:
+        """How many tokens stand before each one in its text, [T, 1]."""
+        places = torch.cat([torch.arange(length) for length in self.layout.lengths])
+        return places.unsqueeze(-1).to(self.layout.starts.device)
+
+    @cached_property
+    def after(self) -> Tensor:
+        """How many tokens stand behind each one in its text, [T, 1]."""
+        lengths = torch.tensor(self.layout.lengths)
+        total = lengths.repeat_interleave(lengths).unsqueeze(-1).to(self.layout.starts.device)
+        return total - 1 - self.before
+
+    @cached_property
+    def steps(self) -> "Steps":
+        """The texts read side by side, a token of each at a time."""
+        lengths, places = torch.tensor(self.layout.lengths), self.before.squeeze(-1).cpu()
+        rank = torch.argsort(lengths, descending=True, stable=True).argsort()
+        order = torch.argsort(places * len(lengths) + rank.repeat_interleave(lengths))
+        device = self.layout.starts.device
+        return Steps(order.to(device), order.argsort().to(device), torch.bincount(places))
+
+
+@dataclass(frozen=True)
+class Steps:
+    """All first tokens, then all second ones, …, those of the longest text in front."""
+
+    order: Tensor  # [T] where each token of the steps stands in the batch
+    back: Tensor  # [T] where each token of the batch stands in the steps
+    sizes: Tensor  # how many texts are left at each step
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, sight: Sight, *, dropout: float = 0.0) -> Tensor:

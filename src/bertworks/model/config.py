@@ -10,6 +10,7 @@ Family = Literal[
     "bert", "roberta", "distilbert", "albert", "electra", "modernbert", "mpnet", "bertworks"
 ]
 Activation = Literal["gelu", "gelu_tanh", "relu", "silu"]
+NormPlace = Literal["after", "before"]
 Mixer = Literal["attention", "recurrent", "convolution", "mean"]
 
 
@@ -25,6 +26,11 @@ class Rotary:
     base: float = 10_000.0
     local_base: float = 10_000.0  # in layers of local attention
 
+    def __post_init__(self) -> None:
+        for base in (self.base, self.local_base):
+            if not isinstance(base, float | int) or not 1 <= base < 1e12:
+                raise UsageError(f"the base of rotary positions is {base!r}; it must be 1 or more")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Bucketed:
@@ -39,7 +45,7 @@ class Bucketed:
 
 @dataclass(frozen=True, kw_only=True)
 class Local:
-    """A token sees its neighbours only, but in every so-manieth layer the whole text."""
+    """A token sees its neighbors only, but in every n-th layer the whole text."""
 
     window: int  # tokens seen to each side
     full_every: int | None = None  # None: no layer sees the whole text
@@ -74,14 +80,14 @@ class EncoderConfig:
     feed_forward_size: int = 3072
     max_positions: int = 512
     num_segments: int = 2  # 0: the two texts of a pair are not told apart
-    positions: Learned | Rotary | Bucketed = Learned()
+    positions: Learned | Rotary | Bucketed | None = Learned()  # None: words without an order
     local: Local | None = None
     sharing: Sharing | None = None
-    mixer: Mixer = "attention"  # how a token learns of its neighbours; mean: not at all
+    mixer: Mixer = "attention"  # how a token learns of its neighbors; mean: not at all
     activation: Activation = "gelu"
     gated: bool = False
     biases: bool = True
-    norm_place: Literal["after", "before"] = "after"
+    norm_place: NormPlace = "after"
     norm_epsilon: float = 1e-12
     dropout: float = 0.1
     attention_dropout: float = 0.1
@@ -91,21 +97,27 @@ class EncoderConfig:
         _check_counts(self, "num_segments", least=0)
         if self.embedding_size is not None:
             _check_counts(self, "embedding_size")
-        if not self.norm_epsilon > 0:
-            raise UsageError(f"norm_epsilon is {self.norm_epsilon}; it must be above 0")
+        if not 0 < self.norm_epsilon < 1:
+            raise UsageError(f"norm_epsilon is {self.norm_epsilon}; it must lie between 0 and 1")
         for name in ("dropout", "attention_dropout"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise UsageError(f"{name} is {getattr(self, name)}; it must lie from 0 to below 1")
+        self._check_choices()
+        self._check_heads()
+
+    def _check_choices(self) -> None:
         for name, kind in CHOICES.items():
             if getattr(self, name) not in get_args(kind):
                 raise UsageError(f"{name} is {getattr(self, name)!r}; known are {get_args(kind)}")
-        self._check_heads()
+        for name in ("gated", "biases"):
+            if not isinstance(getattr(self, name), bool):
+                raise UsageError(f"{name} is {getattr(self, name)!r}; it must be true or false")
 
     def _check_heads(self) -> None:
         if self.hidden_size % self.num_heads:
             raise UsageError(
                 f"hidden_size {self.hidden_size} cannot be shared by {self.num_heads} heads; "
-                "choose a multiple"
+                f"choose a multiple of {self.num_heads}"
             )
         if isinstance(self.positions, Rotary) and self.head_size % 2:
             raise UsageError(
@@ -119,6 +131,8 @@ class EncoderConfig:
             )
         if isinstance(self.positions, Bucketed) and self.local is not None:
             raise UsageError("local attention knows no scores by distance; choose one of the two")
+        if self.local is not None and self.sharing is not None and self.sharing.group_size > 1:
+            raise UsageError("local attention goes by layers, not by groups of blocks; choose one")
 
     @property
     def head_size(self) -> int:
@@ -142,7 +156,8 @@ class EncoderConfig:
         if self.sharing is None:
             return tuple(range(self.num_layers))
         size = self.sharing.group_size
-        groups = (layer * self.sharing.num_groups // self.num_layers for layer in self.layers)
+        # Divided as ALBERT's own code does, which rounds.
+        groups = (int(n / (self.num_layers / self.sharing.num_groups)) for n in self.layers)
         return tuple(group * size + inner for group in groups for inner in range(size))
 
     @property
@@ -175,10 +190,15 @@ class EncoderConfig:
 def _check_counts(description: Any, *names: str, least: int = 1) -> None:
     for name in names:
         value = getattr(description, name)
-        if not isinstance(value, int) or value < least:
+        most = LARGEST.get(name, 2**31)
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise UsageError(f"{name} is {value!r}; it must be a whole number from {least} up")
+        if value > most:
+            raise UsageError(f"{name} is {value}; the most is {most}")
 
 
+# Beyond these no network has been seen, and a slip of the pen would fill the memory.
+LARGEST = {"num_layers": 1024, "hidden_size": 2**17, "feed_forward_size": 2**20}
 # The fields that count something, and those that choose among names.
 COUNTS = (
     "vocab_size",
@@ -188,7 +208,12 @@ COUNTS = (
     "feed_forward_size",
     "max_positions",
 )
-CHOICES = {"family": Family, "activation": Activation, "mixer": Mixer}
+CHOICES = {
+    "family": Family,
+    "activation": Activation,
+    "mixer": Mixer,
+    "norm_place": NormPlace,
+}
 
 # Name -> number of layers, hidden size.
 SIZES = {
@@ -248,7 +273,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "modern": {**MODERN, "positions": Rotary()},
     "recurrent": {"family": "bertworks", "mixer": "recurrent"},
     "convolution": {"family": "bertworks", "mixer": "convolution"},
-    "mean": {"family": "bertworks", "mixer": "mean"},
+    "mean": {"family": "bertworks", "mixer": "mean", "positions": None},
 }
 
 
@@ -262,9 +287,19 @@ def _shape(style: str, size: str) -> dict[str, Any]:
     if by_number is None and size not in SIZES:
         raise UsageError(f"there is no size {size!r}; use {_listed(SIZES)} or LAYERSxWIDTH")
     num_layers, hidden_size = map(int, by_number.groups()) if by_number else SIZES[size]
-    inner = int(FEED_FORWARD.get(style, 4) * hidden_size)
-    inner = inner // 8 * 8 if inner > 8 else inner
-    return _of(num_layers, hidden_size, max(hidden_size // 64, 1), feed_forward_size=inner)
+    if hidden_size > LARGEST["hidden_size"]:
+        raise UsageError(f"hidden_size is {hidden_size}; the most is {LARGEST['hidden_size']}")
+    inner = round(FEED_FORWARD.get(style, 4) * hidden_size)
+    if style in FEED_FORWARD:
+        inner = max(inner // 8 * 8, 8)
+    return _of(num_layers, hidden_size, _num_heads(hidden_size), feed_forward_size=inner)
+
+
+def _num_heads(hidden_size: int) -> int:
+    """Return how many heads of 64 share a width, or else fewer and wider ones, even if can be."""
+    counts = range(max(hidden_size // 64, 1), 0, -1)
+    even = (count for count in counts if hidden_size % (2 * count) == 0)
+    return next(even, None) or next((c for c in counts if hidden_size % c == 0), 1)
 
 
 def _of(num_layers: int, hidden_size: int, num_heads: int, **other: int) -> dict[str, Any]:

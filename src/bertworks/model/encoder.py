@@ -13,7 +13,7 @@ from torch.nn import functional
 from bertworks.core.batch import Batch, Layout
 from bertworks.core.seeds import derive
 from bertworks.model.attention import Sight, attend
-from bertworks.model.config import Bucketed, EncoderConfig, Rotary
+from bertworks.model.config import Bucketed, EncoderConfig, Learned, Rotary
 from bertworks.model.mixers import Convolution, Recurrence
 from bertworks.model.positions import DistanceScores, rotate, turn_at
 
@@ -55,15 +55,22 @@ class Encoder(nn.Module):
     def _sights(self, batch: Batch) -> tuple[Sight, Sight]:
         """Return what a layer sees of the whole text, and of its neighbours."""
         layout, config = batch.layout, self.config
-        window = config.local.window if config.local else None
-        if isinstance(config.positions, Rotary):
-            bases = config.positions.base, config.positions.local_base
-            full, near = (
-                turn_at(batch.positions, head_size=config.head_size, base=base) for base in bases
-            )
-            return Sight(layout, turn=full), Sight(layout, window=window, turn=near)
+        turn, near_turn = self._turns(batch.positions)
         scores = None if self.distances is None else self.distances(layout.longest)
-        return Sight(layout, scores=scores), Sight(layout, window=window)
+        full = Sight(layout, turn=turn, scores=scores)
+        if config.local is None:
+            return full, full
+        return full, Sight(layout, window=config.local.window, turn=near_turn)
+
+    def _turns(self, positions: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Return the angles of rotary positions, in layers that see all and in local ones."""
+        kind, size = self.config.positions, self.config.head_size
+        if not isinstance(kind, Rotary):
+            return None, None
+        full = turn_at(positions, head_size=size, base=kind.base)
+        if self.config.local is None or kind.local_base == kind.base:
+            return full, full
+        return full, turn_at(positions, head_size=size, base=kind.local_base)
 
 
 class Embeddings(nn.Module):
@@ -73,7 +80,7 @@ class Embeddings(nn.Module):
         super().__init__()
         size = config.piece_size
         self.pieces = _table(config.vocab_size, size)
-        has_places = not isinstance(config.positions, Rotary)
+        has_places = isinstance(config.positions, Learned | Bucketed)
         self.positions = _table(config.max_positions, size) if has_places else None
         self.segments = _table(config.num_segments, size) if config.num_segments else None
         self.norm = _norm(config, size)

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from bertworks.core.batch import Layout
 from bertworks.model.attention import Sight
 from bertworks.model.config import EncoderConfig
 
@@ -24,11 +23,9 @@ class Recurrence(nn.Module):
 
     def forward(self, hidden: Tensor, sight: Sight) -> Tensor:
         """Return what each token has read from both ends of its text, [T, D] -> [T, D]."""
-        order, batch_sizes = _by_place(sight.layout)
-        order = order.to(hidden.device)
-        steps = PackedSequence(hidden.index_select(0, order), batch_sizes)
-        read, _ = self.lstm(steps)
-        return read.data.index_select(0, torch.argsort(order))
+        steps = sight.steps
+        read, _ = self.lstm(PackedSequence(hidden.index_select(0, steps.order), steps.sizes))
+        return read.data.index_select(0, steps.back)
 
 
 class Convolution(nn.Module):
@@ -41,9 +38,8 @@ class Convolution(nn.Module):
 
     def forward(self, hidden: Tensor, sight: Sight) -> Tensor:
         """Return what each token saw of itself and two others, [T, D] -> [T, D]."""
-        place, left = _places(sight.layout, hidden.device)
-        before = _shift(hidden, self.distance) * (place >= self.distance)
-        after = _shift(hidden, -self.distance) * (left >= self.distance)
+        before = _shift(hidden, self.distance) * (sight.before >= self.distance)
+        after = _shift(hidden, -self.distance) * (sight.after >= self.distance)
         seen, gate = self.look(torch.cat([before, hidden, after], dim=-1)).chunk(2, dim=-1)
         return seen * gate.sigmoid()
 
@@ -54,20 +50,3 @@ def _shift(hidden: Tensor, distance: int) -> Tensor:
     if distance > 0:
         return torch.cat([empty, hidden[:-distance]])
     return torch.cat([hidden[-distance:], empty])
-
-
-def _places(layout: Layout, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return how many tokens stand before and after each one in its text, [T, 1] each."""
-    lengths = torch.tensor(layout.lengths)
-    place = torch.cat([torch.arange(length) for length in layout.lengths])
-    left = lengths.repeat_interleave(lengths) - 1 - place
-    return place.unsqueeze(-1).to(device), left.unsqueeze(-1).to(device)
-
-
-def _by_place(layout: Layout) -> tuple[Tensor, Tensor]:
-    """Return the order of first tokens, second tokens, …, longest text first, and their numbers."""
-    lengths = torch.tensor(layout.lengths)
-    rank = torch.argsort(lengths, descending=True, stable=True).argsort()
-    place = torch.cat([torch.arange(length) for length in layout.lengths])
-    order = torch.argsort(place * len(lengths) + rank.repeat_interleave(lengths))
-    return order, torch.bincount(place)

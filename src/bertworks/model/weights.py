@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -26,6 +26,10 @@ class Account:
     def is_complete(self) -> bool:
         """Whether every parameter found its tensor and every tensor its parameter."""
         return not self.missing and not self.unexpected
+
+    def without(self, prefix: str) -> Self:
+        """Return the account without what is missing under a prefix, as nothing reads it."""
+        return replace(self, missing=tuple(n for n in self.missing if not n.startswith(prefix)))
 
     def __str__(self) -> str:
         parts = [f"{len(self.matched)} tensors matched"]
@@ -51,7 +55,7 @@ def load_weights(
     """
     parameters = dict(model.named_parameters())
     unwanted = tuple(fresh)
-    given = [name for name in tensors if not name.startswith(unwanted)] if unwanted else tensors
+    given = {name for name in tensors if not (unwanted and name.startswith(unwanted))}
     missing = tuple(name for name in parameters if name not in given)
     allowed = tuple(may_miss)
     lost = [name for name in missing if not name.startswith(allowed)] if allowed else list(missing)
@@ -60,16 +64,16 @@ def load_weights(
             f"the weights lack {_some(lost)}; they belong to another network, or the file is not "
             "whole: compare it with config.json, or fetch the folder again"
         )
-    for name, parameter in parameters.items():
-        if name in given:
-            _give(model, name, tensors[name])
-        elif parameter.is_meta:
-            _give(model, name, torch.zeros(parameter.shape))
     matched = tuple(name for name in parameters if name in given)
     unexpected = tuple(name for name in tensors if name not in parameters)
     surplus = [name for name in unexpected if name.startswith("encoder.")]
     if surplus:
         raise ArtifactError(f"the network has no place for {_some(surplus)}; it is a smaller one")
+    for name, parameter in parameters.items():
+        if name in given:
+            _give(model, name, tensors[name])
+        elif parameter.is_meta:
+            _give(model, name, torch.zeros(parameter.shape))
     return Account(matched, missing, unexpected)
 
 
@@ -102,7 +106,7 @@ def find_weights(folder: Path) -> list[Path]:
         return [whole]
     try:
         names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise ArtifactError(f"{index} names no parts ({error}); fetch the folder again") from error
     if not names:
         raise ArtifactError(f"{index} names no parts; fetch the folder again")
@@ -112,19 +116,25 @@ def find_weights(folder: Path) -> list[Path]:
     return [folder / name for name in sorted(names)]
 
 
-def read_pickles(folder: Path) -> dict[str, Tensor]:
-    """Read the pickled weights of a model folder, whole or in parts: tensors and nothing else."""
-    files = sorted(folder.glob("pytorch_model*.bin"))
-    if not files:
+def find_pickles(folder: Path) -> list[Path]:
+    """Return the pickled weights of a model folder: one file, or its numbered parts."""
+    whole = folder / "pytorch_model.bin"
+    parts = sorted(folder.glob("pytorch_model-[0-9]*-of-[0-9]*.bin"))
+    if not whole.is_file() and not parts:
         raise ArtifactError(f"{folder} has no pytorch_model.bin; there is nothing to import")
+    return [whole] if whole.is_file() else parts
+
+
+def read_pickles(folder: Path) -> dict[str, Tensor]:
+    """Read the pickled weights of a model folder: tensors and nothing else."""
     tensors: dict[str, Tensor] = {}
-    for file in files:
+    for file in find_pickles(folder):
         try:
             found = torch.load(file, map_location="cpu", weights_only=True)  # noqa: TID251
         except Exception as error:  # a broken pickle raises anything
-            first = (str(error) or type(error).__name__).splitlines()[0]
             raise ArtifactError(
-                f"{file} was refused ({first}); it is damaged, or holds more than tensors"
+                f"{file} was refused ({type(error).__name__}): it is damaged, or holds more than "
+                "tensors, which could run code; ask its maker for safetensors"
             ) from error
         if not _is_table(found):
             raise ArtifactError(f"{file} is no table of tensors; it is not a model's weights")
@@ -163,8 +173,16 @@ def _open(path: Path) -> Any:
 
 def _is_table(found: Any) -> bool:
     return isinstance(found, dict) and all(
-        isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in found.items()
+        isinstance(name, str) and isinstance(tensor, Tensor) and _is_plain(tensor)
+        for name, tensor in found.items()
     )
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Tell whether all values of a tensor lie in memory, each in a place of its own."""
+    if tensor.layout != torch.strided or tensor.is_meta or tensor.is_quantized:
+        return False
+    return tensor.numel() * tensor.element_size() <= tensor.untyped_storage().nbytes()
 
 
 @torch.no_grad()

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from bertworks.core.device import DeviceName, Machine, Precision, prepare
-from bertworks.core.errors import DataError, UsageError
+from bertworks.core.errors import ArtifactError, DataError, UsageError
 from bertworks.core.lines import is_unicode
 from bertworks.core.progress import say
 from bertworks.data.example_batches import length_sorted_batches
@@ -18,7 +18,7 @@ from bertworks.data.packing import Features, join_pieces
 from bertworks.data.windows import cut_text
 from bertworks.model.embedding import EmbeddingRecipe, without_first_tokens
 from bertworks.model.encoder import Pooling, pool_texts
-from bertworks.serving.model_folder import OpenModel, open_model
+from bertworks.serving.model_folder import WITHOUT_POOLER, OpenModel, open_model
 from bertworks.tasks.answering import BATCH_TOKENS, answer, windows_of
 from bertworks.tasks.fill_mask import FillMask
 from bertworks.tasks.task import Answer, Task
@@ -44,8 +44,11 @@ def load(
     """Open a model folder, ours or Hugging Face's, ready to answer."""
     machine = prepare(device, precision=precision, threads=threads)
     opened = open_model(Path(path))
-    if opened.account and not opened.account.is_complete:
-        say(f"weights of {path}: {opened.account}")
+    account = opened.account
+    if account and not opened.model.tasks.keys() - WITHOUT_POOLER:
+        account = account.without("encoder.pooler.")
+    if account and not account.is_complete:
+        say(f"weights of {path}: {account}")
     return Predictor(opened, machine)
 
 
@@ -129,10 +132,17 @@ class Predictor:
         if prefix and not recipe.pools_prompt:
             skipped = len(self.tokenizer.ids_of([prefix])[0]) + 1
         rows = self._pool(windows, recipe.pooling, skipped)
+        if not np.isfinite(rows).all():
+            raise ArtifactError(
+                "the vectors are not finite, so the model's weights are broken; train it again or "
+                "fetch its folder again"
+            )
         return recipe.finish(_merge_windows(rows, windows, len(texts), recipe.pooling))
 
     def _text_windows(self, texts: list[str], max_length: int | None) -> list[Features]:
         asked = self.recipe.max_length if max_length is None else max_length
+        if asked is not None and not isinstance(asked, int):
+            raise UsageError(f"max_length is {asked!r}; it must be a whole number")
         limit = self.longest if asked is None else min(asked, self.longest)
         if limit < 3:
             raise UsageError(f"max_length is {asked}; the least is 3")

@@ -10,7 +10,7 @@ from bertworks.core.device import prepare
 from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.core.settings import as_command, as_json
 from bertworks.interop.descriptions import OWN
-from bertworks.interop.hugging_face import open_folder
+from bertworks.interop.hugging_face import is_expressible, open_folder
 from bertworks.model.embedding import EmbeddingRecipe
 from bertworks.serving.model_folder import OpenModel, open_model, write_model
 from bertworks.serving.predictor import Predictor
@@ -83,8 +83,8 @@ def _prompts(pairs: tuple[str, ...]) -> dict[str, str]:
 
 def _compare(opened: OpenModel, recipe: EmbeddingRecipe | None, folder: Path) -> float:
     """Return how far the vectors of what was written are from those of the model."""
+    _refuse_unknown_elsewhere(opened, folder)
     again = open_model(folder)
-    _refuse_unknown_elsewhere(opened, again, folder)
     machine = prepare("cpu", precision="fp32")
     before = Predictor(OpenModel(opened.model, opened.tokenizer, None, recipe), machine)
     after = Predictor(again, machine)
@@ -99,16 +99,17 @@ def _compare(opened: OpenModel, recipe: EmbeddingRecipe | None, folder: Path) ->
     return difference
 
 
-def _refuse_unknown_elsewhere(opened: OpenModel, again: OpenModel, folder: Path) -> None:
+def _refuse_unknown_elsewhere(opened: OpenModel, folder: Path) -> None:
     """Stop where the other library has no words for the network, or no class for its tasks."""
-    config = opened.model.config
-    if open_folder(folder).model_type == OWN:
+    if open_folder(folder).model_type != OWN:
+        return
+    config, tasks = opened.model.config, opened.model.tasks
+    if len(tasks) > 1 and is_expressible(config, {}, pad_id=opened.tokenizer.specials.pad):
         raise ArtifactError(
-            f"no other library knows this network (family {config.family}, mixer {config.mixer}); "
-            "only networks of a published family can be exported"
-        )
-    if again.account and again.account.unexpected:
-        raise ArtifactError(
-            f"no class of the family {config.family} has the tasks {', '.join(opened.model.tasks)} "
+            f"no class of the family {config.family} has the tasks {', '.join(tasks)} "
             "together; export a model fine-tuned for one task"
         )
+    raise ArtifactError(
+        f"no other library knows this network (family {config.family}, mixer {config.mixer}); "
+        "only networks of a published family can be exported"
+    )

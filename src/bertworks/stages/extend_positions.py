@@ -10,6 +10,8 @@ from bertworks.serving.model_folder import open_model, save_model
 from bertworks.stages.settings import ExtendPositionsSettings
 from bertworks.tasks.resize import with_rows
 
+MOST_POSITIONS = 2**20
+
 
 def run(settings: ExtendPositionsSettings) -> dict[str, Any]:
     """Repeat the learned positions until there are enough; rotary ones need only the limit."""
@@ -20,6 +22,8 @@ def run(settings: ExtendPositionsSettings) -> dict[str, Any]:
         raise UsageError(
             f"{settings.model} reads {before} positions already; give --to a number above {before}"
         )
+    if settings.to > MOST_POSITIONS:
+        raise UsageError(f"--to is {settings.to}; the most is {MOST_POSITIONS}")
     if settings.window is not None and config.mixer != "attention":
         raise UsageError(f"{settings.model} has no attention to narrow; leave --window out")
     changes: dict[str, Any] = {}
@@ -33,6 +37,8 @@ def run(settings: ExtendPositionsSettings) -> dict[str, Any]:
         settings=as_json(settings),
         inputs={"model": settings.model},
     )
-    recipe = opened.recipe and opened.recipe.changed(max_length=settings.to)
+    recipe = opened.recipe
+    if recipe is not None and recipe.max_length == before:  # not a shorter one of its own choice
+        recipe = recipe.changed(max_length=settings.to)
     save_model(settings.out, model, opened.tokenizer, origin=origin, recipe=recipe)
     return {"model": str(settings.out), "positions_before": before, "positions": settings.to}

@@ -6,6 +6,7 @@ from bertworks.core.artifact import Origin, refuse_existing
 from bertworks.core.progress import say
 from bertworks.core.settings import as_command, as_json
 from bertworks.interop.sentence_transformers import encoder_folder
+from bertworks.model.weights import find_pickles
 from bertworks.serving.model_folder import open_model, save_model
 from bertworks.stages.settings import ImportSettings
 
@@ -15,7 +16,7 @@ def run(settings: ImportSettings) -> dict[str, Any]:
     refuse_existing(settings.out)
     opened = open_model(settings.folder, pickled=True)
     say(f"weights: {opened.account}")
-    files = sorted(encoder_folder(settings.folder).glob("pytorch_model*.bin"))
+    files = find_pickles(encoder_folder(settings.folder))
     origin = Origin(
         command=as_command("import", settings),
         settings=as_json(settings),

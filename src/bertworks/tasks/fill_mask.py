@@ -36,7 +36,9 @@ class FillMask:
         pieces = np.array(tokenizer.ids_of([text])[0], dtype=np.int64)
         masks = np.flatnonzero(pieces == tokenizer.specials.mask)
         if not len(masks):
-            raise DataError("the text has no [MASK]; put one where a word should be filled in")
+            raise DataError(
+                f"the text has no {tokenizer.mask_piece}; put one where a word should be filled in"
+            )
         windows, seen = [], 0
         room = longest - tokenizer.specials.num_added(pair=False)
         for start, end in cut_spans(len(pieces), room=room):
@@ -72,7 +74,8 @@ class FillMask:
     def _candidates(self, logits: np.ndarray, tokenizer: Tokenizer) -> list[dict[str, object]]:
         shifted = np.exp(logits - logits.max())
         probabilities = shifted / shifted.sum()
-        best = np.argsort(-probabilities, kind="stable")[: self.num_candidates]
+        named = tokenizer.named_ids  # a network may have rows to spare
+        best = named[np.argsort(-probabilities[named], kind="stable")[: self.num_candidates]]
         return [
             {"token": tokenizer.shown(int(index)), "probability": float(probabilities[index])}
             for index in best

@@ -63,6 +63,6 @@ class ReplacedToken:
     def metrics(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, float]:
         """Say that labelled examples do not tell which pieces were replaced."""
         raise DataError(
-            "replaced_token is scored in pre-training only: examples do not say which pieces "
-            "were replaced"
+            "replaced_token cannot be scored on examples: they do not say which pieces were "
+            "replaced; use predict"
         )

@@ -36,13 +36,13 @@ def mean_rows(table: Tensor, sources: Sources) -> Tensor:
     """Return a table whose rows are means of rows of another; the mean of one row is that row."""
 
     @cache
-    def mean(source: tuple[int, ...]) -> Tensor:
+    def mean(source: tuple[int, ...] | range) -> Tensor:
         return table[torch.tensor(source)].mean(dim=0)
 
     made = table[torch.tensor([source[0] for source in sources])]
     for row, source in enumerate(sources):
         if len(source) > 1:
-            made[row] = mean(tuple(source))
+            made[row] = mean(source if isinstance(source, range) else tuple(source))
     return made
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from tokenizers import AddedToken, models
 from tokenizers import Tokenizer as Engine
 
+from bertworks.core.artifact import read_object
 from bertworks.core.errors import ArtifactError
 from bertworks.tokenizer.engines import byte_bpe_engine, unigram_engine, wordpiece_engine
 from bertworks.tokenizer.sentencepiece import read_sentencepiece
@@ -17,8 +18,10 @@ from bertworks.tokenizer.special_pieces import (
     SpecialPieces,
     added_pieces,
     find_special_pieces,
+    listed_pieces,
 )
 
+SETTINGS = "tokenizer_config.json"
 PARTS = ("normalizer", "pre_tokenizer", "decoder", "post_processor")
 # Their option -> the normalizer's own name for it.
 BERT_OPTIONS = {
@@ -26,6 +29,8 @@ BERT_OPTIONS = {
     "strip_accents": "strip_accents",
     "tokenize_chinese_chars": "handle_chinese_chars",
 }
+# The classes that take the normalizer of `tokenizer.json` as it is, whatever the settings say.
+PLAIN_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")
 PROBE = "Any text, 1 “würde” 中文"  # a broken table of characters shows only in use
 NUM_READINGS = 5  # a score comes to rest after one or two
 
@@ -50,7 +55,7 @@ def write_engine(folder: Path, engine: Engine, names: SpecialPieces, *, more: Se
     text = _settled(engine.to_str(pretty=True))  # the library's own saving hides a full disk
     _write(folder / "tokenizer.json", text)
     settings = {**_class_settings(engine, names), **_special_settings(engine, names), **more}
-    _write(folder / "tokenizer_config.json", json.dumps(settings, indent=1, ensure_ascii=False))
+    _write(folder / SETTINGS, json.dumps(settings, indent=1, ensure_ascii=False))
     pieces = dict(sorted(engine.get_vocab().items(), key=lambda item: item[1]))
     if isinstance(engine.model, models.WordPiece):
         lines = [""] * (max(pieces.values()) + 1)  # an id without a piece is an empty line
@@ -61,6 +66,12 @@ def write_engine(folder: Path, engine: Engine, names: SpecialPieces, *, more: Se
         merges = (" ".join(merge) for merge in json.loads(text)["model"]["merges"])
         _write(folder / "vocab.json", json.dumps(pieces, ensure_ascii=False))
         _write(folder / "merges.txt", "\n".join(["#version: 0.2", *merges]) + "\n")
+
+
+def tells_segments(folder: Path) -> bool:
+    """Tell whether the settings let the texts of a pair be numbered, as they do unless they say."""
+    names = _read_json(folder / SETTINGS).get("model_input_names")
+    return not isinstance(names, list) or "token_type_ids" in names
 
 
 def is_byte_level(engine: Engine) -> bool:
@@ -89,7 +100,53 @@ def _read_tokenizer_json(folder: Path, settings: Settings) -> Opened:
     names = find_special_pieces(settings, engine.get_vocab(), where=path)
     known = {token.content for token in engine.get_added_tokens_decoder().values()}
     engine.add_tokens([t for t in added_pieces({}, names) if t.content not in known])
+    _refuse_other_rules(engine, settings, path)
+    _refuse_other_pieces(engine, settings, path)
     return engine, names
+
+
+def _refuse_other_rules(engine: Engine, settings: Settings, path: Path) -> None:
+    """Stop where the settings want another cutting than the engine does."""
+    own = _rules(engine)
+    if settings.get("tokenizer_class") in PLAIN_CLASSES:
+        own = {key: own[key] for key in own if key not in BERT_OPTIONS}
+    told = {**own, **{key: value for key, value in settings.items() if value is not None}}
+    if settings.get("strip_accents", True) is None:  # BERT's way: they go with the capitals
+        told["strip_accents"] = told.get("do_lower_case")
+    for key, value in own.items():
+        if told[key] != value:
+            raise ArtifactError(
+                f"{key} is {json.dumps(told[key])} in {path.with_name(SETTINGS)}, but "
+                f"{path.name} beside it does the opposite; remove the entry that is wrong, or "
+                "make them agree"
+            )
+
+
+def _rules(engine: Engine) -> Settings:
+    """Return the rules of an engine by the names that settings have for them."""
+    told = _outline(engine)
+    normal, cutting = told["normalizer"] or {}, told["pre_tokenizer"] or {}
+    rules = {}
+    if normal.get("type") == "BertNormalizer":
+        rules = {key: normal[ours] for key, ours in BERT_OPTIONS.items()}
+        if rules["strip_accents"] is None:
+            rules["strip_accents"] = rules["do_lower_case"]
+    if cutting.get("type") == "ByteLevel":
+        rules["add_prefix_space"] = cutting["add_prefix_space"]
+    return rules
+
+
+def _refuse_other_pieces(engine: Engine, settings: Settings, path: Path) -> None:
+    """Stop where the settings name pieces that the engine does not find in a text."""
+    ids = {token.content: index for index, token in engine.get_added_tokens_decoder().items()}
+    for key, name, index in listed_pieces(settings):
+        if name not in ids or index not in (None, ids[name]):
+            number = "" if index is None else f" as number {index}"
+            raise ArtifactError(
+                f"{key} in {path.with_name(SETTINGS)}, or an older file beside it, names the "
+                f"piece {name}{number}, but {path.name} does not; remove the entry that is wrong, "
+                "or make them agree"
+            )
 
 
 def _read_vocab_txt(folder: Path, settings: Settings) -> Opened:
@@ -171,7 +228,7 @@ def _flag(settings: Settings, key: str, *, usual: bool) -> bool:
 
 def _read_settings(folder: Path) -> Settings:
     """Join the settings of old and new folders; the older files count where the new is silent."""
-    settings = _read_json(folder / "tokenizer_config.json")
+    settings = _read_json(folder / SETTINGS)
     if "added_tokens_decoder" in settings:
         return settings
     special = _read_json(folder / "special_tokens_map.json")
@@ -184,15 +241,7 @@ def _read_settings(folder: Path) -> Settings:
 
 
 def _read_json(path: Path) -> Settings:
-    if not path.is_file():
-        return {}
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ArtifactError(f"{path} cannot be read: {error}; mend it or remove it") from error
-    if not isinstance(content, dict):
-        raise ArtifactError(f"{path} cannot be read: it holds no JSON object; mend it or remove it")
-    return content
+    return read_object(path) if path.is_file() else {}
 
 
 def _settled(text: str) -> str:
@@ -236,7 +285,7 @@ def _class_settings(engine: Engine, names: SpecialPieces) -> Settings:
         )
         if outline == _outline(twin):
             return {"tokenizer_class": "RobertaTokenizer", **trimming}
-    return {"tokenizer_class": "PreTrainedTokenizerFast"}  # it takes `tokenizer.json` as it is
+    return {"tokenizer_class": PLAIN_CLASSES[0]}
 
 
 def _outline(engine: Engine) -> Settings:

@@ -53,7 +53,7 @@ class Needs:
                 "the added words of this tokenizer lie among its pieces, so that they cannot be "
                 "numbered anew; make the model with `vocab extend` again"
             )
-        return Tokenizer(engine, self.tokenizer.names), kept
+        return self.tokenizer.with_engine(engine), kept
 
     def _add_tries(self, text: str, encoding: Encoding) -> None:
         """Keep what was found in a word before it proved unknown: without it, it might not."""

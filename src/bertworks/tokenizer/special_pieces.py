@@ -1,6 +1,6 @@
 """The names of the special pieces: a folder says its own, or its vocabulary shows the family."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -70,6 +70,17 @@ def added_pieces(settings: Mapping[str, Any], pieces: SpecialPieces) -> list[Add
         if token.content not in {known.content for known in added}:
             added.append(token)
     return added
+
+
+def listed_pieces(settings: Mapping[str, Any]) -> Iterator[tuple[str, str, int | None]]:
+    """Give what settings add, each as their key, the piece, and its id where they tell it."""
+    listed = settings.get("added_tokens_decoder") or {}
+    for index, entry in listed.items():
+        yield "added_tokens_decoder", _content(entry), int(index)
+    for key in ("extra_special_tokens", "additional_special_tokens"):
+        entries = settings.get(key) or ()
+        for entry in entries.values() if isinstance(entries, dict) else entries:
+            yield key, _content(entry), None
 
 
 def _added(entry: Mapping[str, Any]) -> AddedToken:

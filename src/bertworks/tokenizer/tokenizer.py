@@ -11,7 +11,12 @@ from tokenizers import Tokenizer as Engine
 
 from bertworks.core.errors import ArtifactError
 from bertworks.core.pieces import SpecialIds
-from bertworks.tokenizer.files import is_byte_level, read_engine, write_engine
+from bertworks.tokenizer.files import (
+    is_byte_level,
+    read_engine,
+    tells_segments,
+    write_engine,
+)
 from bertworks.tokenizer.special_pieces import SpecialPieces, find_special_pieces
 from bertworks.tokenizer.words import SPACE, Marks, begins_word, plain_bytes
 
@@ -19,23 +24,34 @@ from bertworks.tokenizer.words import SPACE, Marks, begins_word, plain_bytes
 class Tokenizer:
     """A vocabulary and the rules that cut text into its pieces."""
 
-    def __init__(self, engine: Engine, names: SpecialPieces | None = None) -> None:
+    def __init__(
+        self, engine: Engine, names: SpecialPieces | None = None, *, has_segments: bool = True
+    ) -> None:
         engine.no_padding()
         engine.no_truncation()
         self.engine = engine
         vocabulary = engine.get_vocab()
         self.names = names or find_special_pieces({}, vocabulary)
         ids = {role: vocabulary[name] for role, name in vars(self.names).items()}
-        self.specials = SpecialIds(**ids, num_between=_num_between(engine, ids))
+        pair = engine.encode("a", "b")
+        self.specials = SpecialIds(
+            **ids,
+            num_between=_num_between(engine, pair, ids),
+            second_segment=_second_segment(pair) if has_segments else 0,
+        )
 
     @classmethod
     def open(cls, folder: Path) -> Self:
         """Open the tokenizer of a folder, whatever its form."""
         engine, names = read_engine(folder)
         try:
-            return cls(engine, names)
+            return cls(engine, names, has_segments=tells_segments(folder))
         except ArtifactError as error:
             raise ArtifactError(f"{folder}: {error}") from error
+
+    def with_engine(self, engine: Engine) -> Self:
+        """Return another engine with the same special pieces, which joins pairs as this does."""
+        return type(self)(engine, self.names, has_segments=self.specials.second_segment > 0)
 
     def save(
         self, folder: Path, *, max_length: int | None = None, has_segments: bool = True
@@ -45,15 +61,21 @@ class Tokenizer:
         `max_length` tells others how many pieces the network reads; we read longer texts too.
         `has_segments` tells them whether it tells the texts of a pair apart.
         """
-        more: dict[str, object] = {} if max_length is None else {"model_max_length": max_length}
-        if not has_segments:
-            more["model_input_names"] = ["input_ids", "attention_mask"]
+        told = ["token_type_ids"] if has_segments and self.specials.second_segment else []
+        more: dict[str, object] = {"model_input_names": ["input_ids", *told, "attention_mask"]}
+        if max_length is not None:
+            more["model_max_length"] = max_length
         write_engine(folder, self.engine, self.names, more=more)
 
     @cached_property
     def vocab_size(self) -> int:
         """The number of pieces, counted to the highest id."""
         return max(self.engine.get_vocab().values()) + 1
+
+    @cached_property
+    def named_ids(self) -> np.ndarray:
+        """The ids that have a piece, in order: numbering may have holes."""
+        return np.unique(list(self.engine.get_vocab().values()))
 
     @property
     def is_uncased(self) -> bool:
@@ -85,7 +107,10 @@ class Tokenizer:
         piece = self.piece(index)
         if index in self._added:
             return piece
-        return plain_bytes(piece, self._marks).decode("utf-8", errors="replace").strip() or piece
+        try:
+            return plain_bytes(piece, self._marks).decode("utf-8").strip() or piece
+        except UnicodeDecodeError:  # a part of a character
+            return piece
 
     def text_of(self, ids: Sequence[int]) -> str:
         """Put pieces together again."""
@@ -115,10 +140,9 @@ class Tokenizer:
         return "space" if SPACE in self.engine.to_str() else "none"
 
 
-def _num_between(engine: Engine, ids: dict[str, int]) -> int:
+def _num_between(engine: Engine, pair: Encoding, ids: dict[str, int]) -> int:
     """Return how many separators the engine itself puts between the texts of a pair."""
-    encoding = engine.encode("a", "b")
-    added = zip(encoding.ids, encoding.special_tokens_mask, strict=True)
+    added = zip(pair.ids, pair.special_tokens_mask, strict=True)
     found = [index for index, is_added in added if is_added]
     num_between = len(found) - 2
     if not found:
@@ -130,3 +154,17 @@ def _num_between(engine: Engine, ids: dict[str, int]) -> int:
             "use the tokenizer of a BERT-like model"
         )
     return num_between
+
+
+def _second_segment(pair: Encoding) -> int:
+    """Return the number that the engine itself gives to the second text of a pair."""
+    told = zip(pair.sequence_ids, pair.type_ids, strict=True)
+    found = {number for sequence, number in told if sequence == 1}
+    # A small vocabulary may have no piece for it; the separator behind it has its number.
+    number = max(found or pair.type_ids[-1:], default=1)
+    if number > 1:
+        raise ArtifactError(
+            f"the tokenizer numbers the second text of a pair {number}, and no network here has "
+            "such a segment; use the tokenizer of a BERT-like model"
+        )
+    return number
