@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertworks.core.errors import UsageError
-from bertworks.data.windows import cut_pair, cut_spans, cut_text
+from bertworks.data.windows import cut_pair, cut_places, cut_spans, cut_text
 
 
 @given(st.integers(0, 99), st.integers(1, 40))
@@ -82,3 +82,12 @@ def test_no_room_is_refused_instead_of_losing_text(room: int) -> None:
 def test_two_texts_need_room_for_two_pieces() -> None:
     with pytest.raises(UsageError, match="room for 1 pieces of two texts; raise --longest"):
         cut_pair(np.arange(5), np.arange(5), room=1)
+
+
+@given(st.integers(0, 99), st.integers(1, 40), st.sets(st.integers(0, 98)))
+def test_every_place_is_asked_for_once_in_a_window_that_shows_it(length, room, wanted) -> None:
+    places = np.array(sorted(place for place in wanted if place < length), dtype=np.int64)
+    windows = cut_places(length, places, room=room)
+    assert [(start, end) for start, end, _ in windows] == cut_spans(length, room=room)
+    assert all(0 <= place < end - start for start, end, at in windows for place in at)
+    assert [start + place for start, _, at in windows for place in at] == places.tolist()

@@ -23,6 +23,8 @@ from bertworks.core.settings import (
     suggestion,
 )
 
+GROUPS = {"bertworks vocab": "Look at a vocabulary and change it."}  # commands of two words
+
 
 def main(words: list[str] | None = None) -> NoReturn:
     """Run one command; exit with 0, 1 (failed) or 2 (bad use)."""
@@ -120,7 +122,7 @@ def _overview(program: str) -> ArgumentParser:
     parser = _Parser(
         prog=program,
         usage=f"{program} COMMAND ...",
-        description="The whole life of a BERT-family text encoder.",
+        description=GROUPS.get(program, "The whole life of a BERT-family text encoder."),
         epilog=f"commands:\n{listed}\n\nbertworks COMMAND --help tells more.",
         formatter_class=RawTextHelpFormatter,
     )

@@ -16,6 +16,15 @@ def cut_spans(length: int, *, room: int) -> list[tuple[int, int]]:
     return [(start, min(start + room, length)) for start in starts]
 
 
+def cut_places(length: int, places: np.ndarray, *, room: int) -> list[tuple[int, int, np.ndarray]]:
+    """Return windows, and the places asked for in each: those that no window showed before."""
+    windows, seen = [], 0
+    for start, end in cut_spans(length, room=room):
+        windows.append((start, end, places[(places >= seen) & (places < end)] - start))
+        seen = end
+    return windows
+
+
 def cut_text(pieces: np.ndarray, *, room: int) -> list[np.ndarray]:
     """Cut pieces into windows that fit the room."""
     return [pieces[start:end] for start, end in cut_spans(len(pieces), room=room)]

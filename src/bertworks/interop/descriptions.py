@@ -6,13 +6,12 @@ from typing import Any
 
 from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.core.pieces import SpecialIds
-from bertworks.interop.dialect import ACTIVATIONS, Dialect
+from bertworks.interop.dialect import ACTIVATIONS, LABELLED, Dialect
 from bertworks.interop.families import ALIASES, DIALECTS
 from bertworks.model.config import Bucketed, EncoderConfig, Learned, Local, Rotary, Sharing
 
 OWN = "bertworks"  # the model_type of networks that no other library knows
 POSITIONS = {"learned": Learned, "rotary": Rotary, "bucketed": Bucketed}
-LABELLED = ("classify", "match")
 POOLINGS = {"cls": "first", "mean": "mean"}
 
 

@@ -36,6 +36,7 @@ class Dialect:
     write: Callable[[EncoderConfig], dict[str, Any]] = lambda config: {}
 
 
+LABELLED = ("classify", "match")  # the tasks that give a text one label
 # Fields that most families call by the same names.
 COMMON_KEYS = {
     "vocab_size": "vocab_size",
@@ -95,5 +96,7 @@ def classes_of(name: str) -> dict[tuple[str, ...], str]:
 
 def label_heads(rows: Names) -> dict[str, Names]:
     """Return the rows of the tasks that give a text one label."""
-    tasks = ("classify", "match")
-    return {t: {ours.replace("TASK", t): theirs for ours, theirs in rows.items()} for t in tasks}
+    return {
+        task: {ours.replace("TASK", task): theirs for ours, theirs in rows.items()}
+        for task in LABELLED
+    }

@@ -47,9 +47,10 @@ class Folder:
 
     def _weight_files(self) -> list[Path]:
         files = find_weights(self.path)
-        if not files[0].exists() and (self.path / "pytorch_model.bin").exists():
+        pickles = sorted(self.path.glob("pytorch_model*.bin"))
+        if not files[0].exists() and pickles:
             raise ArtifactError(
-                f"{self.path} has its weights as a pickle (pytorch_model.bin), which may run any "
+                f"{self.path} has its weights as a pickle ({pickles[0].name}), which may run any "
                 f"code; if you trust its maker: bertworks import {self.path} --out NEW"
             )
         return files

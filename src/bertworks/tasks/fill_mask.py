@@ -11,7 +11,7 @@ from bertworks.core.errors import DataError
 from bertworks.core.pieces import IGNORE
 from bertworks.data.examples import Example
 from bertworks.data.packing import Features, Goal, join_pieces
-from bertworks.data.windows import cut_spans
+from bertworks.data.windows import cut_places
 from bertworks.model.config import EncoderConfig
 from bertworks.model.heads import PieceHead
 from bertworks.tasks.task import Answer, Options
@@ -39,14 +39,12 @@ class FillMask:
             raise DataError(
                 f"the text has no {tokenizer.mask_piece}; put one where a word should be filled in"
             )
-        windows, seen = [], 0
+        windows = []
         room = longest - tokenizer.specials.num_added(pair=False)
-        for start, end in cut_spans(len(pieces), room=room):
+        for start, end, at in cut_places(len(pieces), masks, room=room):
             tokens, segments = join_pieces(pieces[start:end], None, tokenizer.specials)
-            at = masks[(masks >= seen) & (masks < end)] - start + 1  # the first piece is [CLS]
-            goal = Goal(np.full(len(at), IGNORE), at)
+            goal = Goal(np.full(len(at), IGNORE), at + 1)  # the first piece is [CLS]
             windows.append(Features(tokens, segments, {self.name: goal}, example.line))
-            seen = end
         return windows
 
     def head(self, config: EncoderConfig) -> nn.Module:
