@@ -2,10 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
+from bertworks.core import __version__
+
 if TYPE_CHECKING:
     from bertworks.serving.predictor import Predictor, load
 
-__version__ = "0.1.0"
 __all__ = ["Predictor", "__version__", "load"]
 
 

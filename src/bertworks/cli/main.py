@@ -8,10 +8,10 @@ from contextlib import suppress
 from dataclasses import MISSING
 from typing import Any, NoReturn
 
-import bertworks
 from bertworks.cli.commands import COMMANDS
 from bertworks.cli.recipes import read_recipe, table_name
 from bertworks.cli.results import result_lines
+from bertworks.core import __version__
 from bertworks.core.environment import share_cores
 from bertworks.core.errors import BertworksError, UsageError
 from bertworks.core.progress import say
@@ -126,7 +126,7 @@ def _overview(program: str) -> ArgumentParser:
         epilog=f"commands:\n{listed}\n\nbertworks COMMAND --help tells more.",
         formatter_class=RawTextHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=bertworks.__version__)
+    parser.add_argument("--version", action="version", version=__version__)
     return parser
 
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import bertworks
+from bertworks.core import __version__
 from bertworks.core.errors import ArtifactError, UsageError
 
 MANIFEST = "manifest.json"
@@ -181,7 +181,7 @@ def _seal(folder: Path, kind: Kind, origin: Origin) -> None:
     manifest: dict[str, Any] = {
         "kind": kind,
         "format": FORMAT,
-        "version": bertworks.__version__,
+        "version": __version__,
         **asdict(origin),
         "inputs": {name: name_input(path) for name, path in origin.inputs.items()},
         "files": files,
