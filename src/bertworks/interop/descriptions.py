@@ -12,7 +12,6 @@ from bertworks.model.config import Bucketed, EncoderConfig, Learned, Local, Rota
 
 OWN = "bertworks"  # the model_type of networks that no other library knows
 POSITIONS = {"learned": Learned, "rotary": Rotary, "bucketed": Bucketed}
-POOLINGS = {"cls": "first", "mean": "mean"}
 
 
 @dataclass(frozen=True)
@@ -141,9 +140,9 @@ def _options_to_hugging_face(options: dict[str, Any], dialect: Dialect) -> dict[
         theirs["tie_word_embeddings"] = False
     if options.get("dropout") is not None:
         theirs[dialect.head_dropout] = options["dropout"]
-    if options.get("pooling") is not None:
-        names = {ours: name for name, ours in POOLINGS.items()}
-        theirs["classifier_pooling"] = names[options["pooling"]]
+    for name, ours in dialect.poolings.items():
+        if options.get("pooling") == ours:
+            theirs["classifier_pooling"] = name
     return theirs
 
 
@@ -157,10 +156,11 @@ def _note(name: str, theirs: dict[str, Any], dialect: Dialect) -> TaskNote | Non
     kind = theirs.get("problem_type") or "single_label_classification"
     if len(by_number) < 2 or kind != "single_label_classification":
         return None  # a score, or several labels at once
-    said = theirs.get("classifier_pooling") if dialect.prefix == "model." else None
-    if said is not None and said not in POOLINGS:
-        raise ValueError(f"classifier_pooling {said!r} is not known; known are {list(POOLINGS)}")
-    pooling = None if said is None else POOLINGS[said]
+    said = theirs.get("classifier_pooling") if dialect.poolings else None
+    if said is not None and said not in dialect.poolings:
+        known = ", ".join(dialect.poolings)
+        raise ValueError(f"classifier_pooling {said!r} is not known; known are {known}")
+    pooling = None if said is None else dialect.poolings[said]
     dropout = theirs.get(dialect.head_dropout)
     if dropout is not None and not (isinstance(dropout, float | int) and 0 <= dropout < 1):
         raise ValueError(f"{dialect.head_dropout} is {dropout!r}; it must lie from 0 to below 1")

@@ -28,6 +28,7 @@ class Dialect:
     expected: Mapping[str, Any] = field(default_factory=dict)  # their keys with one known value
     with_pooler: frozenset[str] = frozenset()  # the classes that have the pooler's tensors
     decoder: str = ""  # their module of an untied fill-mask head
+    poolings: Mapping[str, str] = field(default_factory=dict)  # their classifier_pooling -> ours
     head_dropout: str = "classifier_dropout"  # their key of the dropout before the labels
     skipped_places: Callable[[int], int] = lambda pad_id: 0  # rows before that of the first place
     borrowed: Names = field(default_factory=dict)  # rows that start as copies of others' tensors

@@ -361,6 +361,7 @@ MODERNBERT = Dialect(
     },
     borrowed={"encoder.pooler.dense": ("head.dense",), "encoder.pooler.norm": ("head.norm",)},
     classes=classes_of("ModernBert"),
+    poolings={"cls": "first", "mean": "mean"},
     with_pooler=frozenset({"ModernBertForSequenceClassification"}),
     decoder="decoder",
     expected={

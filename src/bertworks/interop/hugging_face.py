@@ -13,7 +13,6 @@ from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.core.pieces import SpecialIds
 from bertworks.interop.descriptions import (
     OWN,
-    POOLINGS,
     TaskNote,
     config_from_hugging_face,
     config_to_hugging_face,
@@ -117,8 +116,7 @@ def is_expressible(config: EncoderConfig, tasks: Mapping[str, TaskNote], *, pad_
     if len(theirs) != len(set(theirs)):
         return False  # two of the task heads would have the same name
     poolings = {note.options.get("pooling") for note in tasks.values()}
-    known = {None, *POOLINGS.values()} if config.family == "modernbert" else {None, "first"}
-    return poolings <= known
+    return poolings <= {None, "first", *DIALECTS[config.family].poolings.values()}
 
 
 def _tasks(theirs: dict[str, Any], path: Path) -> dict[str, TaskNote]:
