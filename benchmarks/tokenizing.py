@@ -10,12 +10,12 @@ shows what sentences, marks, checksums and files cost. Memory is that of all pro
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from measured import run_bertworks, run_measured
 
 LINES_PER_CALL = 1000
 
@@ -37,27 +37,26 @@ def main() -> None:
         size = text.stat().st_size / 1e6
         sample = folder / "sample.txt"
         _write_text(sample, 5, options.text)
-        _bertworks("learn-vocab", sample, "--out", folder / "tok", "--size", 30_000)
+        run_bertworks("learn-vocab", sample, "--out", folder / "tok", "--size", 30_000)
         report(text, folder, size)
 
 
 def report(text: Path, folder: Path, size: float) -> None:
     """Measure one core, two cores and the bare library."""
     words = [sys.executable, __file__, "--bare", text, folder / "tok"]
-    peer = size / json.loads(_child([str(word) for word in words])[0])["seconds"]
+    peer = size / json.loads(run_measured([str(word) for word in words]).output)["seconds"]
     print(f"{size:.0f} MB of text")
     print(f"tokenizers, 1 core     {peer:6.2f} MB/s")
     for workers in (1, 2):
         out = folder / f"shards-{workers}"
-        started = time.perf_counter()
-        _, peak = _bertworks(
+        made = run_bertworks(
             "tokenize", text, "--tokenizer", folder / "tok", "--out", out, "--workers", workers
         )
-        rate = size / (time.perf_counter() - started)
+        rate = size / made.seconds
         share = rate / workers / peer
         print(
             f"bertworks, {workers} processes {rate:6.2f} MB/s, {rate / workers:.2f} a core, "
-            f"{share:.2f} of the bare rate, peak memory {peak:.0f} MB"
+            f"{share:.2f} of the bare rate, peak memory {made.peak:.0f} MB"
         )
 
 
@@ -90,40 +89,6 @@ def _write_text(path: Path, megabytes: int, sources: list[Path] | None) -> None:
                 file.write(block + "\n\n")
                 if file.tell() > megabytes * 1e6:
                     return
-
-
-def _bertworks(*words: object) -> tuple[str, float]:
-    return _child([sys.executable, "-m", "bertworks", *map(str, words), "--json"])
-
-
-def _child(words: list[str]) -> tuple[str, float]:
-    """Run a command, one library thread each; return its output and its peak memory in MB."""
-    single = {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
-    environment = {**os.environ, **single}  # noqa: TID251
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
-    peak = 0.0
-    while process.poll() is None:
-        peak = max(peak, _memory_of_tree(process.pid))
-        time.sleep(0.05)
-    if process.returncode:
-        sys.exit(process.returncode)
-    return process.stdout.read() if process.stdout else "", peak
-
-
-def _memory_of_tree(root: int) -> float:
-    """Return the memory of a process and its descendants that is not shared, in MB."""
-    total, waiting = 0.0, [root]
-    while waiting:
-        pid = waiting.pop()
-        folder = Path(f"/proc/{pid}")
-        try:
-            for line in (folder / "smaps_rollup").read_text().splitlines():
-                total += int(line.split()[1]) / 1024 if line.startswith("Pss:") else 0
-            for task in (folder / "task").iterdir():
-                waiting += map(int, (task / "children").read_text().split())
-        except OSError:
-            continue  # it has just ended
-    return total
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Lines are read from any file, and what is no text is set aside."""
 
+import bz2
 import gzip
 import io
 import lzma
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +26,12 @@ from bertworks.core.lines import (
 )
 from bertworks.core.quarantine import Quarantine
 
+COMPRESSORS: list[tuple[str, Callable[[bytes], bytes]]] = [
+    (".gz", gzip.compress),
+    (".xz", lzma.compress),
+    (".bz2", bz2.compress),
+    (".zst", zstandard.ZstdCompressor(write_checksum=True).compress),
+]
 PROSE = b"".join(b"line %d of the file, a little different\n" % n for n in range(2000))
 
 
@@ -103,6 +111,15 @@ def test_lines_are_counted_right_around_the_longest(tmp_path: Path, beyond: int)
     assert [number for number, _ in bad] == ([] if beyond < 0 else [1])
 
 
+def test_a_reader_may_allow_longer_lines(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_bytes(b"short\n" + b"x" * 12 + b"\nend")
+    quarantine = Quarantine()
+    assert [n for n, _ in read_lines(file, quarantine, longest=10)] == [1, 3]
+    assert quarantine.rows[0].reason == "longer than 10 bytes; split it into lines"
+    assert [n for n, _ in read_lines(file, quarantine, longest=13)] == [1, 2, 3]
+
+
 def test_an_endless_last_line_ends_the_file(tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     file.write_bytes(b"first\n" + b"x" * (2 * LONGEST_LINE + 2))
@@ -111,7 +128,7 @@ def test_an_endless_last_line_ends_the_file(tmp_path: Path) -> None:
     assert [number for number, _ in bad] == [2]
 
 
-@pytest.mark.parametrize(("suffix", "compress"), [(".gz", gzip.compress), (".xz", lzma.compress)])
+@pytest.mark.parametrize(("suffix", "compress"), COMPRESSORS)
 def test_compressed_files_read_like_plain_ones(
     tmp_path: Path, suffix: str, compress: Callable[[bytes], bytes]
 ) -> None:
@@ -120,7 +137,7 @@ def test_compressed_files_read_like_plain_ones(
     assert lines_of(tmp_path / f"a.txt{suffix}") == lines_of(tmp_path / "a.txt")
 
 
-@pytest.mark.parametrize(("suffix", "compress"), [(".gz", gzip.compress), (".xz", lzma.compress)])
+@pytest.mark.parametrize(("suffix", "compress"), COMPRESSORS)
 def test_a_torn_or_damaged_compressed_file_is_one_sentence(
     tmp_path: Path, suffix: str, compress: Callable[[bytes], bytes]
 ) -> None:
@@ -128,7 +145,7 @@ def test_a_torn_or_damaged_compressed_file_is_one_sentence(
     whole = compress(PROSE)
     for length in range(1, len(whole), len(whole) // 20):
         file.write_bytes(whole[:length])
-        with pytest.raises(DataError, match=r"a\.txt\.\wz cannot be read after line \d+: "):
+        with pytest.raises(DataError, match=r"a\.txt\.\w+ cannot be read after line \d+: "):
             lines_of(file)
     for place in range(10, len(whole) - 8, len(whole) // 60):
         file.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
@@ -147,7 +164,15 @@ def test_a_missing_an_empty_and_a_folder_are_told_apart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "suffix"),
-    [("a.txt", ".txt"), ("a.jsonl.gz", ".jsonl"), ("a.b.tsv.xz", ".tsv"), ("a.gz", ""), ("a", "")],
+    [
+        ("a.txt", ".txt"),
+        ("a.jsonl.gz", ".jsonl"),
+        ("a.b.tsv.xz", ".tsv"),
+        ("a.xml.bz2", ".xml"),
+        ("a.jsonl.zst", ".jsonl"),
+        ("a.gz", ""),
+        ("a", ""),
+    ],
 )
 def test_the_format_stands_behind_the_compression(name: str, suffix: str) -> None:
     assert plain_suffix(Path(name)) == suffix

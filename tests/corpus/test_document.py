@@ -15,6 +15,13 @@ def test_the_text_is_the_paragraphs_in_order() -> None:
     assert document.num_bytes == len(b"first\n") + len("第二\n".encode()) + len(b"third\n")
 
 
+def test_a_text_becomes_its_lines_without_blank_ones() -> None:
+    document = Document.from_text("\n first \r\n\n\u3000第二\u2028third\n")
+    assert document.paragraphs == ("first", "第二", "third")
+    assert Document.from_text(document.text) == document
+    assert Document.from_text(" \n ").paragraphs == ()
+
+
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.5])
 def test_about_the_wanted_share_is_held_out(share: float) -> None:
     held_out = sum(document.is_held_out(share) for document in DOCUMENTS)

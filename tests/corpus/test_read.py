@@ -1,21 +1,146 @@
-"""Documents come from text and JSONL files in order, and bad lines are named."""
+"""Documents come from files of every format in order, and bad rows are named."""
 
+import bz2
 import gzip
 import json
 import lzma
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import zstandard
 
 from bertworks.core.errors import DataError
 from bertworks.core.quarantine import Quarantine
-from bertworks.corpus.read import find_files, read_documents
+from bertworks.corpus import read as reading
+from bertworks.corpus.read import find_files, read_documents, read_raw
+
+COMPRESSORS = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".xz": lzma.compress,
+    ".bz2": bz2.compress,
+    ".zst": zstandard.compress,
+}
+DUMP = """<mediawiki><siteinfo/>
+<page><title>One</title><ns>0</ns><revision><text>A '''bold''' [[river|stream]].
+
+Second paragraph.</text></revision></page>
+<page><title>Two</title><ns>0</ns><revision><text>* only
+* a list</text></revision></page>
+<page><title>Three</title><ns>0</ns><revision><text>第三篇。</text></revision></page>
+</mediawiki>
+"""
+EXTRACT = """<doc id="1" url="u" title="One">
+One
+
+A bold stream.
+Second paragraph.
+</doc>
+<doc id="3" url="u" title="Three">
+第三篇。
+</doc>
+"""
+ARTICLES = [("A bold stream.", "Second paragraph."), ("第三篇。",)]
+ROWS = "".join(json.dumps({"text": "\n".join(lines), "id": 7}) + "\n" for lines in ARTICLES)
+FILES = {
+    "a.txt": "A bold stream.\nSecond paragraph.\n\n第三篇。\n",
+    "a.md": "A bold stream.\nSecond paragraph.\n\n第三篇。\n",
+    "a.jsonl": ROWS,
+    "wiki_00": EXTRACT,
+    "wiki_07": ROWS,
+    "all-articles.txt": EXTRACT,
+    "enwiki-pages-articles.xml": DUMP,
+    "enwiki-pages-articles2.xml-p123p456": DUMP,
+}
 
 
-def read(*files: Path) -> tuple[list[tuple[str, ...]], list[tuple[int, str]]]:
+def read(*files: Path, **options: Any) -> tuple[list[tuple[str, ...]], list[tuple[int, str]]]:
     quarantine = Quarantine()
-    documents = [document.paragraphs for document in read_documents(list(files), quarantine)]
-    return documents, [(row.line, row.reason) for row in quarantine.rows]
+    found = [document.paragraphs for document in read_documents([*files], quarantine, **options)]
+    return found, [(row.line, row.reason) for row in quarantine.rows]
+
+
+@pytest.mark.parametrize("compression", COMPRESSORS)
+@pytest.mark.parametrize("name", FILES)
+def test_every_format_holds_the_same_documents_however_compressed(
+    tmp_path: Path, name: str, compression: str
+) -> None:
+    file = tmp_path / f"{name}{compression}"
+    file.write_bytes(COMPRESSORS[compression](FILES[name].encode()))
+    assert read(file) == (ARTICLES, [])
+    assert find_files((tmp_path,)) == [file]
+
+
+def test_pages_of_a_wiki_can_be_read_with_their_markup(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text(DUMP, encoding="utf-8")
+    (tmp_path / "b.txt").write_text("plain text")
+    quarantine = Quarantine()
+    raw = list(read_raw(find_files((tmp_path,)), quarantine))
+    assert quarantine.num_good == 4
+    assert [document.plain().paragraphs for document in raw] == [
+        ARTICLES[0],
+        (),
+        ARTICLES[1],
+        ("plain text",),
+    ]
+
+
+def test_parquet_holds_the_same_documents(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    texts = ["\n\n".join(lines) for lines in ARTICLES]
+    pq.write_table(pa.table({"text": [texts[0], None, " ", texts[1]]}), file)
+    empty = "the text is empty or not a string"
+    assert read(file) == (ARTICLES, [(2, empty), (3, empty)])
+    assert find_files((tmp_path,)) == [file]
+
+
+def test_the_column_of_the_text_can_be_named(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "no", "body": "yes"}\n{"text": "no"}\n')
+    bad = [(2, 'not a JSON object with a "body"')]
+    assert read(tmp_path / "a.jsonl", column="body") == ([("yes",)], bad)
+    pq.write_table(pa.table({"text": ["no"], "body": ["yes"]}), tmp_path / "a.parquet")
+    assert read(tmp_path / "a.parquet", column="body") == ([("yes",)], [])
+
+
+def test_each_text_file_can_be_one_document(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n\ntwo\n")
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"three\n\n\nfour\n"))
+    (tmp_path / "c.jsonl").write_text('{"text": "five"}\n{"text": "six"}\n')
+    documents, _ = read(*find_files((tmp_path,)), whole_files=True)
+    assert documents == [("one", "two"), ("three", "four"), ("five",), ("six",)]
+
+
+@pytest.mark.parametrize("compression", [".gz", ".xz", ".bz2", ".zst"])
+@pytest.mark.parametrize("name", FILES)
+def test_a_torn_file_is_one_sentence(tmp_path: Path, name: str, compression: str) -> None:
+    file = tmp_path / f"{name}{compression}"
+    whole = COMPRESSORS[compression](FILES[name].encode())
+    for length in (3, len(whole) // 2, len(whole) - 5):
+        file.write_bytes(whole[:length])
+        with pytest.raises(DataError, match=r"cannot be read after line \d+: [^\n]+$"):
+            read(file)
+
+
+def test_a_row_may_be_a_book_but_not_a_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a.jsonl"
+    book = "word " * 2_000_000
+    file.write_text(json.dumps({"text": book}) + '\n{"text": "after"}\n')
+    documents, bad = read(file)
+    assert [len(lines[0]) for lines in documents] == [len(book) - 1, len("after")]
+    assert bad == []
+    monkeypatch.setattr(reading, "LONGEST_DOCUMENT", 5_000_000)
+    assert read(file) == ([("after",)], [(1, "longer than 5,000,000 bytes; split it into lines")])
+
+
+def test_what_a_stage_set_aside_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "quarantine.jsonl").write_text('{"file": "a", "line": 1, "reason": "b"}\n')
+    (tmp_path / "a.txt").write_text("text")
+    assert find_files((tmp_path,)) == [tmp_path / "a.txt"]
 
 
 def test_blank_lines_part_the_documents_of_a_text_file(tmp_path: Path) -> None:
@@ -76,15 +201,6 @@ def test_a_file_that_is_mostly_no_text_is_refused(tmp_path: Path) -> None:
         quarantine.check()
 
 
-def test_compressed_files_hold_the_same_documents(tmp_path: Path) -> None:
-    text = b'{"text": "one"}\n{"text": "two"}\n'
-    (tmp_path / "a.jsonl").write_bytes(text)
-    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(text))
-    (tmp_path / "a.jsonl.xz").write_bytes(lzma.compress(text))
-    for name in ("a.jsonl", "a.jsonl.gz", "a.jsonl.xz"):
-        assert read(tmp_path / name) == ([("one",), ("two",)], [])
-
-
 def test_several_files_are_read_one_after_the_other(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("end of a")
     (tmp_path / "b.txt").write_text("begin of b")
@@ -96,7 +212,7 @@ def test_folders_are_searched_in_a_fixed_order(tmp_path: Path) -> None:
     for name in ("b.txt", "inner/a.jsonl.gz", "c.md", "inner/deep/z.txt.xz"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"x")
-    for name in ("image.png", "a.gz"):
+    for name in ("image.png", "a.gz", "wiki_index", "a.json", "pom.xml"):
         (tmp_path / name).write_bytes(b"x")
     found = find_files((tmp_path / "c.md", tmp_path))
     assert [str(file.relative_to(tmp_path)) for file in found] == [

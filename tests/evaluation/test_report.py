@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bertworks.evaluation.report import HEIGHT, WIDTH, Page
 
 ATTACK = "<script>alert('x')</script><img src=x onerror=\"y\"> & </table></svg>"
-VOID = {"meta", "line", "polyline"}
+VOID = {"meta", "line", "polyline", "rect"}
 numbers = st.floats(-1e100, 1e100) | st.sampled_from([math.nan, math.inf, -math.inf])
 
 
@@ -57,6 +57,7 @@ def fill(page: Page, text: str) -> None:
     page.code(text)
     page.table([text, "b"], [[text, text], ["c", text]])
     page.curves(text, {text: [(0.0, 1.0), (1.0, 2.0)], "other": [(0.0, 3.0), (5.0, math.nan)]})
+    page.bars(text, [(text, 3), ("other", 5)])
 
 
 def drawn_points(page: Page) -> list[tuple[float, float]]:
@@ -171,3 +172,32 @@ def test_every_curve_is_named_in_its_own_color() -> None:
     colors = re.findall(r'stroke="(#\w{6})"', page.html())
     assert len(set(colors)) == 2
     assert {"first", "second"} <= set(read(page).texts)
+
+
+# Bars
+
+
+def drawn_bars(page: Page) -> list[dict[str, float]]:
+    rects = re.findall(r"<rect ([^>]*)/>", page.html())
+    return [{k: float(v) for k, v in re.findall(r'(\w+)="([\d.]+)"', rect)} for rect in rects]
+
+
+@given(st.lists(st.tuples(st.text(max_size=5), st.floats(0, 1e12)), max_size=30))
+def test_bars_stand_side_by_side_within_the_frame(bars: list[tuple[str, float]]) -> None:
+    page = Page("t")
+    page.bars("lengths", bars)
+    drawn = drawn_bars(page)
+    read(page)
+    assert len(drawn) == len(bars)
+    for bar in drawn:
+        assert 0 <= bar["x"] <= bar["x"] + bar["width"] <= WIDTH
+        assert 0 <= bar["y"] <= bar["y"] + bar["height"] <= HEIGHT
+
+
+def test_a_bar_is_as_high_as_its_number() -> None:
+    page = Page("t")
+    page.bars("lengths", [("a", 0), ("b", 250_000), ("c", 1_000_000), ("d", 9_999)])
+    none, quarter, whole, _ = (bar["height"] for bar in drawn_bars(page))
+    assert none == 0
+    assert quarter == pytest.approx(whole / 4, abs=0.1)
+    assert {"a", "0", "250k", "1,000k", "9,999"} <= set(read(page).texts)

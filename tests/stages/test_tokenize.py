@@ -4,9 +4,14 @@ import hashlib
 import json
 import os
 import shutil
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
+from importlib.metadata import version
+from itertools import pairwise
 from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
@@ -14,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import bertworks
 from bertworks.core.artifact import MANIFEST, read_manifest
 from bertworks.corpus.sentences import split_sentences
 from bertworks.data.shards import Shards
@@ -102,7 +108,7 @@ def test_tokenizers_that_keep_spaces_see_them_between_sentences(
     opened = Shards.open(out)
     assert opened.specials.num_between == 2
     second = opened.tokens(*opened.sentence_starts[1:3])
-    assert opened.begins_word(*opened.sentence_starts[1:3]).tolist()[0]
+    assert opened.begins_word(opened.sentence_starts[1:2]).all()
     assert Tokenizer.open(out / "tokenizer").piece(int(second[0])).startswith("Ġ")
 
 
@@ -177,7 +183,69 @@ def test_chinese_text_is_cut_into_sentences_and_characters(tmp_path: Path, comma
     ]
     assert split_sentences(CHINESE.split("\n")[0]) == found[0][:2]
     opened = Shards.open(out)
-    assert opened.begins_word(0, opened.num_tokens).all()
+    assert opened.begins_word(np.arange(opened.num_tokens)).all()
+
+
+@pytest.fixture
+def chinese(tmp_path: Path, command: Run) -> Callable[..., list[Any]]:
+    """Say the words of tokenizing Chinese text with English in it."""
+    file, tokenizer = tmp_path / "zh.txt", tmp_path / "tok"
+    file.write_text(f"{CHINESE}\nI don't know 北京大学.\n", encoding="utf-8")
+    assert command("learn-vocab", file, "--out", tokenizer, "--size", 120).code == 0
+
+    def make(out: Path, *more: Any) -> list[Any]:
+        return ["tokenize", file, "--tokenizer", tokenizer, "--out", out, "--held-out", 0, *more]
+
+    return make
+
+
+def words_of(shards: Path) -> list[str]:
+    """Return the words of a corpus, put together again."""
+    opened, tokenizer = Shards.open(shards), Tokenizer.open(shards / "tokenizer")
+    begins = opened.begins_word(np.arange(opened.num_tokens)).nonzero()[0]
+    return [
+        tokenizer.text_of(opened.tokens(start, end).tolist()).replace(" ", "")
+        for start, end in pairwise([*begins.tolist(), opened.num_tokens])
+    ]
+
+
+def test_words_are_found_in_the_text_or_by_a_segmenter_or_in_the_pieces(
+    chinese: Run, tmp_path: Path, command: Run
+) -> None:
+    found = {}
+    for kind in ("text", "zh", "pieces"):
+        flags = ["--workers", 1, *(["--words", kind] if kind != "text" else [])]
+        assert command(*chinese(tmp_path / kind, *flags)).code == 0
+        found[kind] = words_of(tmp_path / kind)
+        assert Shards.open(tmp_path / kind).words == kind
+    assert found["text"][-7:] == ["don't", "know", *"北京大学."]
+    assert found["zh"][-4:] == ["don't", "know", "北京大学", "."]
+    assert found["zh"][:5] == ["今天天气", "很", "好", "，", "我们"]
+    assert found["pieces"][-9:] == ["don", "'", "t", "know", *"北京大学."]
+    assert "".join(found["zh"]) == "".join(found["text"]) == "".join(found["pieces"])
+    description = json.loads((tmp_path / "zh" / "shards.json").read_text())
+    assert description["segmenter"] == f"rjieba {version('rjieba')}"
+    assert read_manifest(tmp_path / "zh")["settings"]["segmenter"] == description["segmenter"]
+
+
+def test_chinese_words_do_not_depend_on_the_number_of_processes(
+    chinese: Run, tmp_path: Path, command: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert command(*chinese(tmp_path / "whole", "--workers", 1, "--words", "zh")).code == 0
+    monkeypatch.setattr(tokenize, "CHUNK_BYTES", 20)  # a document each
+    for workers in (1, 2):
+        flags = ["--workers", workers, "--words", "zh"]
+        assert command(*chinese(tmp_path / str(workers), *flags)).code == 0
+        assert digest(tmp_path / str(workers)) == digest(tmp_path / "whole")
+
+
+def test_without_the_segmenter_its_extra_is_named_before_any_work(
+    chinese: Run, tmp_path: Path, command: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "rjieba", None)
+    ended = command(*chinese(tmp_path / "out", "--words", "zh"))
+    assert "finding Chinese words needs: pip install 'bertworks[zh]'" in ended.refusal(1)
+    assert not (tmp_path / "out").exists()
 
 
 # Bad input
@@ -293,3 +361,84 @@ def test_a_process_that_dies_is_one_sentence(words: Run, tmp_path: Path, command
     assert "a process that tokenizes died" in ended.refusal(1)
     assert "use fewer --workers" in ended.err
     assert list(tmp_path.iterdir()) == []
+
+
+# Statistics
+
+
+def test_the_statistics_are_those_of_the_shards(shards: Path) -> None:
+    statistics = json.loads((shards / "statistics.json").read_text())
+    opened = Shards.open(shards)
+    unknown = opened.specials.unknown
+    tokens = opened.tokens(0, opened.num_tokens)
+    lengths = np.diff(opened.sentence_starts[opened.document_starts])
+    assert statistics["documents"] == len(lengths) == 80
+    assert statistics["held_out_documents"] == opened.is_held_out.sum()
+    assert statistics["unknown_tokens"] == (tokens == unknown).sum()
+    assert statistics["longest_document"] == lengths.max()
+    assert statistics["length_percentiles"]["50"] == np.percentile(lengths, 50, method="lower")
+    assert 1 <= statistics["pieces_per_word"] < 3
+    assert statistics["pieces_per_character"] is None
+    assert "pieces a word" in (shards / "report.html").read_text()
+
+
+# Kills
+
+
+def tokenize_until_killed(words: list[Any], *, event: str, number: int) -> int:
+    """Tokenize in a process that kills itself at the n-th event; return how it ended."""
+    script = f"""
+import os, signal, sys
+sys.path.insert(0, {str(Path(bertworks.__file__).parents[1])!r})
+from bertworks.cli.main import main
+from bertworks.stages import tokenize
+def fatal(real, counts=[0]):
+    def call(*args, **kwargs):
+        counts[0] += 1
+        if counts[0] == {number}:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*args, **kwargs)
+    return call
+if __name__ == "__main__":
+    tokenize.CHUNK_BYTES, tokenize.CHUNKS_PER_COMMIT = 500, 2
+    tokenize.ShardWriter.__init__.__kwdefaults__["tokens_per_part"] = 333
+    if {event!r} == "take":
+        tokenize._Tokenizing.take = fatal(tokenize._Tokenizing.take)
+    else:
+        os.{event} = fatal(os.{event})
+    main(sys.argv[1:])
+"""
+    command = [sys.executable, "-c", script, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()
+    return done.returncode
+
+
+def test_tokenizing_that_is_killed_again_and_again_ends_in_the_same_bytes(
+    words: Run, tmp_path: Path, contents: Callable[[Path], dict[str, bytes]]
+) -> None:
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    flags = ["--held-out", 0.2, "--resume", "auto", "--workers"]
+    assert tokenize_until_killed(words(whole, *flags, 1), event="take", number=10**6) == 0
+    assert len(list(whole.glob("tokens-*.bin"))) > 2
+    for event, number in (("take", 4), ("fsync", 9), ("replace", 2), ("take", 4), ("fsync", 31)):
+        ended = tokenize_until_killed(words(out, *flags, 1), event=event, number=number)
+        assert ended == -signal.SIGKILL
+        assert not out.exists()
+    assert tokenize_until_killed(words(out, *flags, 2), event="take", number=10**6) == 0
+    ours, theirs = contents(out), contents(whole)
+    assert ours.keys() == theirs.keys()
+    assert [name for name in ours if ours[name] != theirs[name]] == [MANIFEST]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whole"]
+
+
+def test_finished_shards_are_not_made_again(
+    shards: Path, words: Run, command: Run, contents: Callable[[Path], dict[str, bytes]]
+) -> None:
+    before = contents(shards)
+    again = command(*words(shards, "--held-out", 0.2, "--resume", "auto"))
+    assert again.code == 0
+    assert "is finished already" in again.err
+    assert contents(shards) == before
+    said = command(*words(shards, "--held-out", 0.3, "--resume", "auto")).refusal(2)
+    assert "exists already" in said

@@ -1,5 +1,6 @@
 """Lines of text files, compressed or not, whatever is in them."""
 
+import bz2
 import gzip
 import lzma
 import sys
@@ -11,10 +12,12 @@ from typing import IO
 
 from bertworks.core.errors import DataError
 from bertworks.core.quarantine import Quarantine
+from bertworks.core.zstd import open_zstd
 
 LONGEST_LINE = 1_000_000  # bytes; a longer line is no paragraph and no row
 STANDARD_INPUT = Path("-")
-COMPRESSIONS = {".gz": gzip.open, ".xz": lzma.open}
+COMPRESSIONS = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open, ".zst": open_zstd}
+UNREADABLE = (EOFError, lzma.LZMAError, zlib.error, OSError)  # a file that is torn or damaged
 
 
 def require_content(file: Path) -> None:
@@ -48,11 +51,13 @@ def is_unicode(text: str) -> bool:
     return True
 
 
-def read_lines(file: Path, quarantine: Quarantine) -> Iterator[tuple[int, str]]:
+def read_lines(
+    file: Path, quarantine: Quarantine, *, longest: int = LONGEST_LINE
+) -> Iterator[tuple[int, str]]:
     """Yield (line number, text) of every line that can be read as text."""
-    for number, raw in _raw_lines(file):
-        if len(raw) > LONGEST_LINE:
-            quarantine.add(file, number, f"longer than {LONGEST_LINE:,} bytes; split it into lines")
+    for number, raw in _raw_lines(file, longest):
+        if len(raw) > longest:
+            quarantine.add(file, number, f"longer than {longest:,} bytes; split it into lines")
             continue
         try:
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -65,15 +70,15 @@ def read_lines(file: Path, quarantine: Quarantine) -> Iterator[tuple[int, str]]:
         yield number, line
 
 
-def _raw_lines(file: Path) -> Iterator[tuple[int, bytes]]:
+def _raw_lines(file: Path, longest: int) -> Iterator[tuple[int, bytes]]:
     """Yield numbered lines; of an overlong one only as much as shows that it is too long."""
     number = 0
     try:
         with open_bytes(file) as stream:
-            while raw := stream.readline(LONGEST_LINE + 1):
+            while raw := stream.readline(longest + 1):
                 number += 1
                 yield number, raw
-                while len(raw) > LONGEST_LINE and not raw.endswith(b"\n"):
-                    raw = stream.readline(LONGEST_LINE + 1)
-    except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
+                while len(raw) > longest and not raw.endswith(b"\n"):
+                    raw = stream.readline(longest + 1)
+    except UNREADABLE as error:
         raise DataError(f"{file} cannot be read after line {number}: {error}") from error

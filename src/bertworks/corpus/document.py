@@ -3,12 +3,23 @@
 import hashlib
 from dataclasses import dataclass
 
+LONGEST_DOCUMENT = 20_000_000  # bytes; more is a collection rather than one text
+
 
 @dataclass(frozen=True)
 class Document:
     """Paragraphs that belong together, in order."""
 
     paragraphs: tuple[str, ...]
+
+    @classmethod
+    def from_text(cls, text: str) -> "Document":
+        """Make a document of a text whose lines are paragraphs."""
+        return cls(tuple(filter(None, map(str.strip, text.splitlines()))))
+
+    def plain(self) -> "Document":
+        """Return this document, which carries no markup; pages of a wiki do."""
+        return self
 
     @property
     def text(self) -> str:

@@ -1,70 +1,146 @@
-"""Reading raw text: plain text (documents between blank lines) and JSONL, compressed or not."""
+"""Reading raw text of every known format, compressed or not, as one stream of documents."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from bertworks.core.artifact import MANIFEST
 from bertworks.core.errors import DataError
-from bertworks.core.lines import is_unicode, plain_suffix, read_lines, require_content
+from bertworks.core.lines import (
+    COMPRESSIONS,
+    UNREADABLE,
+    is_unicode,
+    open_bytes,
+    plain_suffix,
+    read_lines,
+    require_content,
+)
 from bertworks.core.quarantine import Quarantine
-from bertworks.corpus.document import Document
+from bertworks.corpus.document import LONGEST_DOCUMENT, Document
+from bertworks.corpus.documents import document_files
+from bertworks.corpus.parquet import read_column
+from bertworks.corpus.text_files import ARTICLE, read_articles, read_text
+from bertworks.corpus.wiki_dump import Page, read_pages
 
-SUFFIXES = (".txt", ".md", ".jsonl")
+SUFFIXES = (".txt", ".md", ".jsonl", ".parquet", ".xml")
+QUARANTINE = "quarantine.jsonl"  # what a stage set aside is no text
+_DUMP = re.compile(r"\.xml(-p\d+p\d+)?$")  # large dumps come in parts that name their pages
+_EXTRACT = re.compile(r"wiki_\d+$")  # the names that wiki-extractor gives
 
 
 def find_files(paths: tuple[Path, ...]) -> list[Path]:
-    """Return the text files that the paths name, folders searched, each one there and not empty."""
+    """Return the text files that the paths name, each one there and not empty.
+
+    Folders are searched; one that `clean` wrote is checked first.
+    """
     files: list[Path] = []
     for path in paths:
+        if (path / MANIFEST).exists():
+            files += document_files(path)
+            continue
         found = sorted(filter(_is_text, path.rglob("*"))) if path.is_dir() else [path]
         if not found:
-            raise DataError(f"{path} holds no text files ({', '.join(SUFFIXES)}, also .gz or .xz)")
+            raise DataError(
+                f"{path} holds no text files ({', '.join(SUFFIXES)} or wiki_00, "
+                f"also {', '.join(COMPRESSIONS)})"
+            )
         files += found
     for file in files:
         require_content(file)
     return files
 
 
-def read_documents(files: list[Path], quarantine: Quarantine) -> Iterator[Document]:
-    """Yield the documents of all files in order; bad lines go to the quarantine."""
+def read_documents(
+    files: list[Path], quarantine: Quarantine, *, column: str = "text", whole_files: bool = False
+) -> Iterator[Document]:
+    """Yield the documents of all files in order; bad rows go to the quarantine.
+
+    `column` holds the text in JSONL and Parquet; with `whole_files` each text file is one document.
+    """
+    for raw in read_raw(files, quarantine, column=column, whole_files=whole_files):
+        document = raw.plain()
+        if document.paragraphs:
+            yield document
+
+
+def read_raw(
+    files: list[Path], quarantine: Quarantine, *, column: str = "text", whole_files: bool = False
+) -> Iterator[Document | Page]:
+    """Yield documents as `read_documents`, but pages of a wiki with the markup still in them.
+
+    Taking it out is slow, and several processes can do that.
+    """
     for file in files:
-        reader = _read_jsonl if plain_suffix(file) == ".jsonl" else _read_text
-        yield from reader(file, quarantine)
+        match _format_of(file):
+            case "jsonl":
+                yield from _documents(file, _read_jsonl(file, quarantine, column), quarantine)
+            case "parquet":
+                yield from _documents(file, read_column(file, column), quarantine)
+            case "dump":
+                yield from read_pages(file, quarantine)
+            case "extract":
+                yield from read_articles(file, quarantine)
+            case "text":
+                yield from read_text(file, quarantine, is_whole=whole_files)
 
 
-def _read_text(file: Path, quarantine: Quarantine) -> Iterator[Document]:
-    paragraphs: list[str] = []
-    for _, line in read_lines(file, quarantine):
-        if line.strip():
-            quarantine.num_good += 1
-            paragraphs.append(line.strip())
-        elif paragraphs:
-            yield Document(tuple(paragraphs))
-            paragraphs = []
-    if paragraphs:
-        yield Document(tuple(paragraphs))
+def _is_text(path: Path) -> bool:
+    if not path.is_file() or path.name == QUARANTINE:
+        return False
+    name = _plain_name(path)
+    if _DUMP.search(name):  # all kinds of things are written in XML
+        return "<mediawiki" in _beginning(path)
+    return plain_suffix(path) in SUFFIXES or _EXTRACT.match(name) is not None
 
 
-def _read_jsonl(file: Path, quarantine: Quarantine) -> Iterator[Document]:
-    for number, line in read_lines(file, quarantine):
-        if not line.strip():
-            continue
-        try:
-            text = json.loads(line)["text"]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            quarantine.add(file, number, 'not a JSON object with a "text"')
-            continue
-        paragraphs = (
-            tuple(filter(None, map(str.strip, text.splitlines()))) if isinstance(text, str) else ()
-        )
-        if not paragraphs:
+def _plain_name(file: Path) -> str:
+    return file.stem if file.suffix in COMPRESSIONS else file.name
+
+
+def _format_of(file: Path) -> str:
+    """Tell the format by name, and where several share a name by how the file begins."""
+    name = _plain_name(file)
+    if _DUMP.search(name):
+        return "dump"
+    if plain_suffix(file) in (".jsonl", ".parquet"):
+        return plain_suffix(file)[1:]
+    beginning = _beginning(file)
+    if beginning.startswith(ARTICLE):
+        return "extract"
+    return "jsonl" if _EXTRACT.match(name) and beginning.startswith("{") else "text"
+
+
+def _beginning(file: Path) -> str:
+    try:
+        with open_bytes(file) as stream:
+            return stream.read(1000).decode("utf-8-sig", errors="replace").lstrip()
+    except UNREADABLE as error:
+        raise DataError(f"{file} cannot be read after line 0: {error}") from error
+
+
+def _documents(
+    file: Path, values: Iterator[tuple[int, Any]], quarantine: Quarantine
+) -> Iterator[Document]:
+    """Yield the numbered values of a column as documents, those that are text."""
+    for number, text in values:
+        if not isinstance(text, str) or not text.strip():
             quarantine.add(file, number, "the text is empty or not a string")
         elif not is_unicode(text):
             quarantine.add(file, number, "the text holds half of a surrogate pair")
         else:
             quarantine.num_good += 1
-            yield Document(paragraphs)
+            yield Document.from_text(text)
 
 
-def _is_text(path: Path) -> bool:
-    return path.is_file() and plain_suffix(path) in SUFFIXES
+def _read_jsonl(file: Path, quarantine: Quarantine, column: str) -> Iterator[tuple[int, Any]]:
+    for number, line in read_lines(file, quarantine, longest=LONGEST_DOCUMENT):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)[column]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            quarantine.add(file, number, f'not a JSON object with a "{column}"')
+            continue
+        yield number, value

@@ -1,4 +1,4 @@
-"""The page a person looks at: one self-contained HTML file with tables and curves."""
+"""The page a person looks at: one self-contained HTML file with tables, curves and bars."""
 
 import math
 from collections.abc import Sequence
@@ -61,6 +61,12 @@ class Page:
                 "are not drawn.</p>"
             )
 
+    def bars(self, title: str, bars: Sequence[tuple[str, float]]) -> None:
+        """Add a chart of named numbers of at least zero, side by side."""
+        if bars:
+            chart = f"<figcaption>{escape(title)}</figcaption>{_bars(bars)}"
+            self.parts.append(f"<figure>{chart}</figure>")
+
     def html(self) -> str:
         """Return the whole page."""
         body = "\n".join(self.parts)
@@ -92,6 +98,30 @@ def _chart(curves: dict[str, list[Point]]) -> str:
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (_place(point, box) for point in points))
         parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="1.8"/>')
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{"".join(parts)}</svg>'
+
+
+def _bars(bars: Sequence[tuple[str, float]]) -> str:
+    width = (WIDTH - LEFT - RIGHT) / len(bars)
+    highest = max(number for _, number in bars) or 1
+    parts = []
+    for place, (name, number) in enumerate(bars):
+        x, height = LEFT + place * width, number / highest * (HEIGHT - BOTTOM - 2 * TOP)
+        y, middle = HEIGHT - BOTTOM - height, x + width / 2
+        parts.append(
+            f'<rect x="{x + 1:.1f}" y="{y:.1f}" width="{max(width - 2, 1):.1f}" '
+            f'height="{height:.1f}" fill="{COLORS[0]}"/>'
+            f'<text x="{middle:.1f}" y="{y - 4:.1f}" text-anchor="middle">{_brief(number)}</text>'
+            f'<text x="{middle:.1f}" y="{HEIGHT - 8}" text-anchor="middle">{escape(name)}</text>'
+        )
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{"".join(parts)}</svg>'
+
+
+def _brief(number: float) -> str:
+    """Write a count so that it fits above a bar."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= 10 * size:
+            return f"{number / size:,.0f}{letter}"
+    return f"{number:,.0f}"
 
 
 def _legend(names: Sequence[str]) -> str:
