@@ -1,6 +1,7 @@
 """Shards give back every piece, sentence, document and mark that was written."""
 
 import json
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +14,11 @@ from hypothesis import strategies as st
 from bertworks.core.artifact import Origin, saving
 from bertworks.core.errors import ArtifactError
 from bertworks.core.pieces import SpecialIds
+from bertworks.core.seeds import random_at
 from bertworks.data.shards import Shards, ShardWriter, TokenizedDocuments
 
 MakeShards = Callable[..., Shards]
+BY_TEXT = {"words": "text"}
 SENTENCES = st.lists(st.integers(min_value=5, max_value=96), min_size=1, max_size=7)
 DOCUMENTS = st.lists(st.lists(SENTENCES, min_size=1, max_size=5), min_size=1, max_size=9)
 
@@ -44,9 +47,10 @@ def test_what_was_written_is_read_from_any_number_of_parts(
     for first, last in zip(shards.document_starts, shards.document_starts[1:], strict=False):
         start, end = shards.sentence_starts[first], shards.sentence_starts[last]
         expected = [piece % 3 != 0 for piece in shards.tokens(start, end)]
-        assert shards.begins_word(start, end).tolist() == expected
-        middle = (start + end) // 2
-        assert shards.begins_word(middle, end).tolist() == expected[middle - start :]
+        assert shards.begins_word(np.arange(start, end)).tolist() == expected
+    places = random_at(3, "places").permutation(shards.num_tokens)
+    pieces = np.array([piece for document in documents for s in document for piece in s])
+    assert shards.begins_word(places).tolist() == (pieces[places] % 3 != 0).tolist()
 
 
 def test_a_document_lies_in_one_part(make_shards: MakeShards) -> None:
@@ -77,6 +81,15 @@ def test_shards_written_before_separators_were_counted_still_open(
     assert Shards(shards.folder).specials == specials
 
 
+def test_the_description_says_how_words_were_found(make_shards: MakeShards) -> None:
+    shards = make_shards([[[7, 8, 9], [5]]])
+    path = shards.folder / "shards.json"
+    assert json.loads(path.read_text())["words"] == shards.words == "text"
+    older = {key: value for key, value in json.loads(path.read_text()).items() if key != "words"}
+    path.write_text(json.dumps(older))
+    assert Shards(shards.folder).words == "pieces"  # what the marks told before it was a choice
+
+
 @pytest.mark.parametrize(("vocab_size", "dtype"), [(2**16, "uint16"), (2**16 + 1, "uint32")])
 def test_the_largest_piece_fits(make_shards: MakeShards, vocab_size: int, dtype: str) -> None:
     shards = make_shards([[[5, vocab_size - 1]]], vocab_size=vocab_size)
@@ -90,7 +103,7 @@ def test_chunks_of_documents_may_be_empty(
     empty = tokenize([], held_out=[])
     with saving(tmp_path / "shards", kind="shards", origin=Origin()) as folder:
         writer = ShardWriter(
-            folder, specials=specials, word_starts=np.ones(97, bool), tokens_per_part=3
+            folder, specials=specials, vocab_size=97, words=BY_TEXT, tokens_per_part=3
         )
         for chunk in (empty, tokenize([[[7, 8, 9]], [[5]]], held_out=[False, True]), empty, empty):
             writer.add(chunk)
@@ -106,12 +119,44 @@ def test_chunks_do_not_show_in_the_shards(
     written = []
     for name, cuts in (("a", [documents]), ("b", [documents[:2], documents[2:]])):
         (tmp_path / name).mkdir()
-        writer = ShardWriter(tmp_path / name, specials=specials, word_starts=np.ones(97, bool))
+        writer = ShardWriter(tmp_path / name, specials=specials, vocab_size=97, words=BY_TEXT)
         for chunk in cuts:
             writer.add(tokenize(chunk, held_out=[False] * len(chunk)))
         writer.finish()
         written.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
     assert written[0] == written[1]
+
+
+@given(st.lists(SENTENCES, min_size=2, max_size=9), st.data())
+@settings(max_examples=25)  # each writes files
+def test_a_writer_goes_on_where_another_was_killed(
+    tmp_path_factory: pytest.TempPathFactory,
+    specials: SpecialIds,
+    tokenize: Callable[..., TokenizedDocuments],
+    texts: list[list[int]],
+    data: st.DataObject,
+) -> None:
+    chunks = [tokenize([[text]], held_out=[False]) for text in texts]
+    begun = ShardWriter(
+        tmp_path_factory.mktemp("begun"), specials=specials, vocab_size=97, words=BY_TEXT
+    )
+    known = data.draw(st.integers(0, len(chunks) - 1))
+    for chunk in chunks[:known]:
+        begun.add(chunk)
+    parts = [dict(part) for part in begun.parts]
+    sizes = {path: path.stat().st_size for path in begun.folder.iterdir()}
+    begun.add(chunks[-1])  # which nobody will know of
+    for path in begun.folder.iterdir():
+        os.truncate(path, sizes.get(path, 0))
+    again = ShardWriter(begun.folder, specials=specials, vocab_size=97, words=BY_TEXT, parts=parts)
+    for chunk in chunks[known:]:
+        again.add(chunk)
+    again.finish()
+    assert documents_of(Shards(begun.folder)) == [[text] for text in texts]
+    expected = np.concatenate([chunk.begins_word for chunk in chunks])
+    assert Shards(begun.folder).begins_word(np.arange(len(expected))).tolist() == expected.tolist()
+    words = begun.folder / "words-00000.bin"
+    assert words.read_bytes() == np.packbits(expected).tobytes()
 
 
 def test_shards_travel_as_a_path(make_shards: MakeShards) -> None:

@@ -253,6 +253,15 @@ def test_words_begin_where_a_person_sees_them_begin(any_kind: Tokenizer) -> None
     assert not inside & set(places)
 
 
+def test_pieces_come_with_the_places_they_end_at(any_kind: Tokenizer) -> None:
+    texts = ["The runners", "", " 北京 über"]
+    ids, ends = any_kind.ids_and_ends(texts)
+    assert ids == any_kind.ids_of(texts)
+    alone = [end for text in texts for _, end in any_kind.encode(text).offsets]
+    assert ends.tolist() == alone
+    assert any_kind.ids_and_ends([])[1].shape == (0,)
+
+
 def test_each_kind_joins_pairs_as_its_family_does(any_kind: Tokenizer) -> None:
     num_between = 2 if any_kind.mask_piece == "<mask>" else 1
     assert any_kind.specials.num_between == num_between

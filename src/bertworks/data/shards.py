@@ -8,10 +8,11 @@ A shards folder holds parts of equal capacity; a document lies in one part. Per 
     documents-00000.bin   int64: where each document ends, counted in sentences of the part
     held-out-00000.bin    uint8 per document: is it kept for evaluation?
 
-`shards.json` names the vocabulary size, the special ids and the counts.
+`shards.json` names the vocabulary size, the special ids, how words were found, and the counts.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -30,29 +31,33 @@ class TokenizedDocuments:
     """Some documents as pieces: what a tokenizing process hands to the writer."""
 
     tokens: np.ndarray  # all pieces, end to end
+    begins_word: np.ndarray  # per piece
     sentences: np.ndarray  # pieces per sentence
     documents: np.ndarray  # sentences per document
     is_held_out: np.ndarray  # per document
 
 
 class ShardWriter:
-    """Writes documents in order into parts; pieces go straight to their file."""
+    """Writes documents in order into parts; files only grow, so that another can go on."""
 
     def __init__(
         self,
         folder: Path,
         *,
         specials: SpecialIds,
-        word_starts: np.ndarray,
+        vocab_size: int,
+        words: dict[str, str],  # how they were found
         tokens_per_part: int = TOKENS_PER_PART,
+        parts: Sequence[dict[str, int]] = (),
     ) -> None:
+        """Begin with no parts, or go on after those that a writer made before."""
         self.folder = folder
         self.specials = specials
-        self.word_starts = word_starts
+        self.vocab_size = vocab_size
+        self.words = words
         self.tokens_per_part = tokens_per_part
-        self.dtype = np.uint16 if len(word_starts) <= 2**16 else np.uint32
-        self.parts: list[dict[str, int]] = []
-        self._is_open = False
+        self.dtype = np.uint16 if vocab_size <= 2**16 else np.uint32
+        self.parts = [dict(part) for part in parts]
 
     def add(self, documents: TokenizedDocuments) -> None:
         """Take documents; begin a new part when the last one is full."""
@@ -60,9 +65,9 @@ class ShardWriter:
             return
         if not self._is_open:
             self.parts.append(dict.fromkeys(_COUNTS, 0))
-            self._is_open = True
         part = self.parts[-1]
         self._append("tokens", documents.tokens.astype(self.dtype))
+        self._append_marks(documents.begins_word, after=part["tokens"])
         self._append("sentences", part["tokens"] + np.cumsum(documents.sentences, dtype=np.int64))
         self._append(
             "documents", part["sentences"] + np.cumsum(documents.documents, dtype=np.int64)
@@ -72,17 +77,14 @@ class ShardWriter:
         part["sentences"] += len(documents.sentences)
         part["documents"] += len(documents.documents)
         part["held_out_documents"] += int(documents.is_held_out.sum())
-        if part["tokens"] >= self.tokens_per_part:
-            self._close_part()
 
     def finish(self) -> dict[str, Any]:
         """Close the last part and write the description; return the description."""
-        if self._is_open:
-            self._close_part()
         totals = {key: sum(part[key] for part in self.parts) for key in _COUNTS}
         description = {
-            "vocab_size": len(self.word_starts),
+            "vocab_size": self.vocab_size,
             "specials": self.specials.as_json(),
+            **self.words,
             "dtype": np.dtype(self.dtype).name,
             **totals,
             "parts": self.parts,
@@ -90,16 +92,23 @@ class ShardWriter:
         (self.folder / "shards.json").write_text(json.dumps(description, indent=1))
         return description
 
+    @property
+    def _is_open(self) -> bool:
+        return bool(self.parts) and self.parts[-1]["tokens"] < self.tokens_per_part
+
     def _append(self, name: str, values: np.ndarray) -> None:
         with _file(self.folder, name, len(self.parts) - 1).open("ab") as file:
             file.write(values.tobytes())
 
-    def _close_part(self) -> None:
-        """Mark the word starts, which need the whole part because eight share a byte."""
-        self._is_open = False
-        if self.parts[-1]["tokens"]:
-            tokens = _map(_file(self.folder, "tokens", len(self.parts) - 1), np.dtype(self.dtype))
-            self._append("words", np.packbits(self.word_starts[tokens]))
+    def _append_marks(self, begins_word: np.ndarray, *, after: int) -> None:
+        """Write one bit per token; the first ones may share a byte with those before."""
+        path = _file(self.folder, "words", len(self.parts) - 1)
+        path.touch()
+        with path.open("r+b") as file:
+            file.seek(after // 8)
+            shared = np.unpackbits(np.frombuffer(file.read(1), np.uint8))[: after % 8]
+            file.seek(after // 8)
+            file.write(np.packbits(np.concatenate([shared, begins_word])).tobytes())
 
 
 class Shards:
@@ -122,6 +131,8 @@ class Shards:
             raise ArtifactError(f"{self.folder} is no shards folder ({error})") from error
         self.vocab_size: int = description["vocab_size"]
         self.specials = SpecialIds(**description["specials"])
+        # Before words were found in the text, the pieces told them.
+        self.words: str = description.get("words", "pieces")
         self.num_tokens: int = description["tokens"]
         numbers = range(len(description["parts"]))
         dtype = np.dtype(description["dtype"])
@@ -141,12 +152,14 @@ class Shards:
         offset = int(self._part_starts[part])
         return self._tokens[part][start - offset : end - offset]
 
-    def begins_word(self, start: int, end: int) -> np.ndarray:
-        """Tell for the pieces from start to end whether each begins a word."""
-        part = int(np.searchsorted(self._part_starts, start, side="right")) - 1
-        first, last = start - int(self._part_starts[part]), end - int(self._part_starts[part])
-        bits = np.unpackbits(self._words[part][first // 8 : -(-last // 8)])
-        return bits[first % 8 : first % 8 + last - first].astype(bool)
+    def begins_word(self, places: np.ndarray) -> np.ndarray:
+        """Tell for the pieces at some places whether each begins a word."""
+        part_of = np.searchsorted(self._part_starts, places, side="right") - 1
+        begins = np.zeros(len(places), dtype=bool)
+        for part in np.unique(part_of):
+            within = places[part_of == part] - self._part_starts[part]
+            begins[part_of == part] = self._words[part][within // 8] << (within % 8) & 0x80
+        return begins
 
     def __getstate__(self) -> Path:
         """Travel to a worker process as a path, not as a copy of the corpus."""

@@ -93,6 +93,12 @@ class Tokenizer:
         found = self.engine.encode_batch_fast(list(texts), add_special_tokens=False)
         return [encoding.ids for encoding in found]
 
+    def ids_and_ends(self, texts: Sequence[str]) -> tuple[list[list[int]], np.ndarray]:
+        """Return the piece ids of each text, and for all pieces how many characters end with it."""
+        found = self.engine.encode_batch(list(texts), add_special_tokens=False)
+        ends = [end for encoding in found for _, end in encoding.offsets]
+        return [encoding.ids for encoding in found], np.array(ends, dtype=np.int64)
+
     def encode(self, text: str) -> Encoding:
         """Return ids and character offsets of one text, without special pieces."""
         return self.engine.encode(text, add_special_tokens=False)
