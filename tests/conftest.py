@@ -1,18 +1,19 @@
 """What tests of several areas share: a small tokenizer, a small network, a machine, commands."""
 
 import io
+import json
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from hypothesis import HealthCheck, settings
 
 import bertworks
 from bertworks.cli.main import main
@@ -22,15 +23,19 @@ from bertworks.tasks.task import Task, TaskModel
 from bertworks.tokenizer.learn import learn_byte_bpe, learn_unigram, learn_wordpiece
 from bertworks.tokenizer.tokenizer import Tokenizer
 
-# The same examples in every run, no clock in the verdict, nothing written beside the tests.
-settings.register_profile(
-    "suite",
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-settings.load_profile("suite")
+HAS_HYPOTHESIS = find_spec("hypothesis") is not None
+if HAS_HYPOTHESIS:
+    from hypothesis import HealthCheck, settings
+
+    # The same examples in every run, no clock in the verdict, nothing written beside the tests.
+    settings.register_profile(
+        "suite",
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    )
+    settings.load_profile("suite")
 
 # A process that may write nothing whole must not leave half a compiled module.
 ENVIRONMENT = {
@@ -47,6 +52,13 @@ SENTENCES = (
     "我们今天在北京学习中文。北京是中国的首都。",
     "Numbers such as 3, 14 and 159 are split from words like these!",
 )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Pass over files that need hypothesis where it is missing and only the GPU is to be tested."""
+    if HAS_HYPOTHESIS or config.option.markexpr != "gpu" or collection_path.suffix != ".py":
+        return None
+    return "hypothesis" in collection_path.read_text(encoding="utf-8") or None
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -174,6 +186,65 @@ def process() -> Callable[..., Ended]:
         return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     return run
+
+
+@dataclass(frozen=True)
+class Member:
+    """How one process of a crew ended; the result of one that was killed is None."""
+
+    code: int  # negative: the signal that killed it
+    result: Any
+    said: str
+
+
+class Crews:
+    """Runs functions of test files in several processes at once, each with its place in a crew."""
+
+    def __init__(self) -> None:
+        script = Path(__file__).with_name("crews.py")
+        self.process = subprocess.Popen(
+            [sys.executable, str(script), ENVIRONMENT["PYTHONPATH"]],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=ENVIRONMENT,
+        )
+
+    def run(
+        self, function: Callable[..., Any], *args: Any, size: int, patience: float | None = 60
+    ) -> list[Member]:
+        """Call `function(crew, *args)` in so many processes; arguments and results are JSON.
+
+        Without patience the function gets its rank, and joins the crew itself.
+        """
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        order = {
+            "file": function.__code__.co_filename,
+            "name": function.__name__,
+            "args": args,
+            "size": size,
+            "patience": patience,
+        }
+        self.process.stdin.write(json.dumps(order) + "\n")
+        self.process.stdin.flush()
+        return [Member(*ended) for ended in json.loads(self.process.stdout.readline())]
+
+    def close(self) -> None:
+        """End the process that starts the others."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def crews() -> Iterator[Crews]:
+    """Give a starter of crews."""
+    started = Crews()
+    yield started
+    started.close()
 
 
 @pytest.fixture(scope="session")

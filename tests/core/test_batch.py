@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertworks.core.batch import Batch, Layout, Target
+from bertworks.core.batch import LONGEST_TILE, SMALLEST_TILE, Batch, Layout, Target
 from bertworks.core.pieces import IGNORE
 
 CPU = torch.device("cpu")
@@ -27,6 +27,51 @@ def test_runs_are_the_texts_in_order_as_rectangles(lengths: list[int]) -> None:
 
 def test_equal_lengths_that_are_no_neighbours_stay_apart() -> None:
     assert Layout.of((5, 5, 3, 5)).runs == ((2, 5), (1, 3), (1, 5))
+
+
+@given(st.lists(st.integers(1, LONGEST_TILE), min_size=1, max_size=13))
+def test_each_text_lies_in_the_smallest_tile_that_holds_it(lengths: list[int]) -> None:
+    tiles = Layout.of(tuple(lengths)).tiles
+    sizes = [size for size, _ in tiles]
+    assert sizes == sorted(set(sizes))
+    assert {size & (size - 1) for size in sizes} == {0}
+    placed = [(text, size) for size, texts in tiles for text in texts.tolist()]
+    assert sorted(text for text, _ in placed) == list(range(len(lengths)))
+    for text, size in placed:
+        assert SMALLEST_TILE <= size <= LONGEST_TILE
+        assert lengths[text] <= size
+        assert size == SMALLEST_TILE or lengths[text] > size // 2
+    assert {texts.dtype for _, texts in tiles} == {torch.int32}
+
+
+@given(st.lists(st.integers(1, 150), min_size=1, max_size=13), st.sampled_from([1, 3, 16, 64]))
+def test_strips_cover_every_token_once_and_those_of_long_texts_come_first(
+    lengths: list[int], size: int
+) -> None:
+    layout = Layout.of(tuple(lengths))
+    strips = layout.strips(size)
+    assert strips.dtype == torch.int32
+    assert strips.is_contiguous()
+    covered = [
+        (text, place)
+        for text, first in strips.tolist()
+        for place in range(first, min(first + size, lengths[text]))
+    ]
+    assert sorted(covered) == [
+        (text, place) for text, n in enumerate(lengths) for place in range(n)
+    ]
+    assert all(first < lengths[text] for text, first in strips.tolist())
+    texts = [lengths[text] for text, _ in strips.tolist()]
+    assert texts == sorted(texts, reverse=True)
+
+
+def test_tiles_and_strips_are_cut_once_for_all_layers_on_the_device_of_the_batch() -> None:
+    layout = Layout.of((5, 40)).to(ELSEWHERE)
+    assert layout.tiles is layout.tiles
+    assert layout.strips(16) is layout.strips(16)
+    assert layout.strips(16).shape == (4, 2)
+    assert layout.strips(32).shape == (3, 2)
+    assert {texts.device for _, texts in layout.tiles} == {layout.strips(16).device} == {ELSEWHERE}
 
 
 def test_a_target_counts_what_there_is_to_find() -> None:

@@ -10,7 +10,8 @@ from torch.nn import functional
 from bertworks.core.batch import Batch, Target
 from bertworks.data.packing import flatten
 from bertworks.model.config import EncoderConfig
-from bertworks.model.encoder import ACTIVATIONS, Encoder, initialize
+from bertworks.model.encoder import Encoder, initialize
+from bertworks.model.fused import ACTIVATIONS
 from bertworks.model.heads import PieceHead, TextHead, TokenHead
 
 CONFIG = EncoderConfig(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from bertworks.model.positions import DistanceScores, bucket_of, rotate, turn_at
+from bertworks.model.positions import DistanceScores, Turn, bucket_of, rotate
 
 seeds = st.integers(0, 2**31)
 HEADS, HEAD_SIZE, LENGTH = 3, 6, 11
@@ -19,8 +19,13 @@ def draw(seed: int, *, dtype: torch.dtype = torch.float32) -> Tensor:
     return torch.randn(LENGTH, HEADS, HEAD_SIZE, generator=random).to(dtype)
 
 
+def turn_at(places: Tensor, *, base: float) -> Tensor:
+    turn = Turn.of(places, int(places.max()) + 1, head_size=HEAD_SIZE, base=base)
+    return turn.by_token
+
+
 def turned_scores(q: Tensor, k: Tensor, places: Tensor) -> Tensor:
-    turn = turn_at(places, head_size=HEAD_SIZE, base=10_000.0)
+    turn = turn_at(places, base=10_000.0)
     return torch.einsum("qhk,phk->hqp", rotate(q, turn), rotate(k, turn))
 
 
@@ -41,20 +46,20 @@ def test_that_check_notices_other_distances() -> None:
 @given(seeds)
 def test_a_turn_keeps_the_length_of_every_vector(seed: int) -> None:
     vectors = draw(seed)
-    turned = rotate(vectors, turn_at(torch.arange(LENGTH), head_size=HEAD_SIZE, base=100.0))
+    turned = rotate(vectors, turn_at(torch.arange(LENGTH), base=100.0))
     torch.testing.assert_close(turned.norm(dim=-1), vectors.norm(dim=-1))
 
 
 def test_the_first_place_is_not_turned() -> None:
     vectors = draw(3)
-    turn = turn_at(torch.zeros(LENGTH, dtype=torch.long), head_size=HEAD_SIZE, base=10_000.0)
+    turn = turn_at(torch.zeros(LENGTH, dtype=torch.long), base=10_000.0)
     assert turn.shape == (2, LENGTH, 1, HEAD_SIZE // 2)
     assert torch.equal(rotate(vectors, turn), vectors)
 
 
 def test_a_turn_is_the_published_formula() -> None:
     vectors, base = draw(4), 160_000.0
-    turned = rotate(vectors, turn_at(torch.arange(LENGTH), head_size=HEAD_SIZE, base=base))
+    turned = rotate(vectors, turn_at(torch.arange(LENGTH), base=base))
     for place in range(LENGTH):
         for pair in range(HEAD_SIZE // 2):
             angle = place / base ** (2 * pair / HEAD_SIZE)
@@ -65,9 +70,18 @@ def test_a_turn_is_the_published_formula() -> None:
             torch.testing.assert_close(turned[place, :, pair + HEAD_SIZE // 2], expected)
 
 
+def test_a_turn_keeps_one_table_for_all_texts_and_looks_places_up_once() -> None:
+    places = torch.tensor([0, 1, 2, 0, 0, 1, 2, 3, 4])
+    turn = Turn.of(places, 5, head_size=HEAD_SIZE, base=100.0)
+    assert turn.table.shape == (2, 5, HEAD_SIZE // 2)
+    assert turn.by_token.shape == (2, 9, 1, HEAD_SIZE // 2)
+    assert torch.equal(turn.by_token.squeeze(-2), turn.table[:, places])
+    assert turn.by_token is turn.by_token
+
+
 def test_half_precision_is_turned_in_single_and_stays_half() -> None:
     vectors = draw(5, dtype=torch.bfloat16)
-    turn = turn_at(torch.arange(LENGTH) + 8000, head_size=HEAD_SIZE, base=10_000.0)
+    turn = turn_at(torch.arange(LENGTH) + 8000, base=10_000.0)
     turned = rotate(vectors, turn)
     assert turned.dtype == torch.bfloat16
     assert torch.equal(turned, rotate(vectors.float(), turn).bfloat16())

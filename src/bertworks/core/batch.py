@@ -3,6 +3,7 @@
 Shapes, everywhere: T tokens, N texts, D hidden, H attention heads, K head size, V pieces.
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
@@ -12,6 +13,8 @@ import torch
 from torch import Tensor
 
 from bertworks.core.pieces import IGNORE
+
+SMALLEST_TILE, LONGEST_TILE = 16, 128  # of tokens that a GPU kernel takes as one
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,34 @@ class Layout:
     def runs(self) -> tuple[tuple[int, int], ...]:
         """Neighbours of equal length as (number of texts, length): rectangles without padding."""
         return tuple((len(list(group)), length) for length, group in groupby(self.lengths))
+
+    @cached_property
+    def tiles(self) -> list[tuple[int, Tensor]]:
+        """Which texts fit into a tile of each size, from the smallest up."""
+        sizes = [max(SMALLEST_TILE, 1 << (length - 1).bit_length()) for length in self.lengths]
+        order = sorted(range(len(sizes)), key=sizes.__getitem__)
+        texts = torch.tensor(order, dtype=torch.int32).to(self.starts.device, non_blocking=True)
+        counts = Counter(sizes)
+        groups = texts.split([counts[size] for size in sorted(counts)])
+        return list(zip(sorted(counts), groups, strict=True))
+
+    def strips(self, size: int) -> Tensor:
+        """Return strips of so many tokens that cover each text, [strips, 2]: text and first place.
+
+        Those of long texts come first, so that the last to be done are short.
+        """
+        if size not in self._strips:
+            lengths, order = torch.tensor(self.lengths).sort(descending=True)
+            counts = (lengths + size - 1) // size
+            before = (counts.cumsum(0) - counts).repeat_interleave(counts)
+            places = (torch.arange(len(before)) - before) * size
+            pairs = torch.stack([order.repeat_interleave(counts), places], dim=1).int()
+            self._strips[size] = pairs.to(self.starts.device, non_blocking=True)
+        return self._strips[size]
+
+    @cached_property
+    def _strips(self) -> dict[int, Tensor]:
+        return {}
 
     def first_tokens(self) -> Tensor:
         """Return the index of each text's first token, [N]."""
@@ -83,6 +114,7 @@ class Batch:
     layout: Layout
     targets: dict[str, Target]  # by the name of the task
     ids: tuple[int, ...]  # which example or passage each text is, for messages
+    is_causal: bool = False  # whether a token sees only what stands before it
 
     @property
     def num_texts(self) -> int:

@@ -8,6 +8,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from bertworks.core.batch import Layout
+from bertworks.model.gpu_attention import UNSEEN, Look, attend_on_gpu
+from bertworks.model.positions import Turn, rotate
 
 
 @dataclass(frozen=True)
@@ -16,8 +18,9 @@ class Sight:
 
     layout: Layout
     window: int | None = None  # tokens seen to each side; None: the whole text
-    turn: Tensor | None = None  # [2, T, 1, K / 2] cosine and sine of rotary positions
+    turn: Turn | None = None  # by rotary positions
     scores: Tensor | None = None  # [H, longest, longest] added by distance
+    is_causal: bool = False  # whether a token sees only itself and what stands before it
 
     @cached_property
     def before(self) -> Tensor:
@@ -51,11 +54,16 @@ class Steps:
     sizes: Tensor  # how many texts are left at each step
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, sight: Sight, *, dropout: float = 0.0) -> Tensor:
-    """Let every token look at the tokens of its own text, [T, H, K] -> [T, H, K]."""
-    is_half = q.is_cuda and q.dtype in (torch.bfloat16, torch.float16)
-    if is_half and not dropout and sight.scores is None:
-        return attend_varlen(q, k, v, sight)
+def attend(qkv: Tensor, sight: Sight, *, dropout: float = 0.0) -> Tensor:
+    """Let every token look at the tokens of its own text, [T, 3, H, K] -> [T, H, K]."""
+    is_half = qkv.is_cuda and qkv.dtype in (torch.bfloat16, torch.float16)
+    if is_half and sight.scores is None:
+        reach = UNSEEN if sight.window is None else sight.window
+        look = Look(sight.layout, sight.turn, (reach, 0 if sight.is_causal else reach))
+        return attend_on_gpu(qkv, look, dropout=dropout)
+    q, k, v = qkv.unbind(1)
+    if sight.turn is not None:
+        q, k = rotate(q, sight.turn.by_token), rotate(k, sight.turn.by_token)
     return attend_by_run(q, k, v, sight, dropout=dropout)
 
 
@@ -73,7 +81,7 @@ def attend_by_run(q: Tensor, k: Tensor, v: Tensor, sight: Sight, *, dropout: flo
         if sight.window is not None and length > sight.window + 1:
             out = attend_banded(*texts, window=sight.window, dropout=dropout)
         else:
-            scores = None if sight.scores is None else sight.scores[:, :length, :length]
+            scores = _scores(sight, length, like=q)
             out = _attend_rectangle(*texts, scores=scores, dropout=dropout)
         gathered.append(out.transpose(1, 2).flatten(0, 1))  # [n * length, H, K]
     return torch.cat(gathered)
@@ -102,17 +110,6 @@ def attend_banded(q: Tensor, k: Tensor, v: Tensor, *, window: int, dropout: floa
     return out.unflatten(0, q.shape[:2])
 
 
-def attend_varlen(q: Tensor, k: Tensor, v: Tensor, sight: Sight) -> Tensor:
-    """Attend with the CUDA kernel that reads flat batches as they are."""
-    from torch.nn.attention.varlen import varlen_attn
-
-    starts, longest = sight.layout.starts, sight.layout.longest
-    reach = -1 if sight.window is None else sight.window
-    return varlen_attn(  # type: ignore[return-value]
-        q, k, v, starts, starts, longest, longest, window_size=(reach, reach)
-    )
-
-
 def attend_plainly(q: Tensor, k: Tensor, v: Tensor, sight: Sight) -> Tensor:
     """Attend by the published formula, one text at a time: what every kernel is checked against."""
     gathered = []
@@ -127,8 +124,20 @@ def attend_plainly(q: Tensor, k: Tensor, v: Tensor, sight: Sight) -> Tensor:
             places = torch.arange(length, device=q.device)
             is_far = (places - places.unsqueeze(1)).abs() > sight.window
             weights = weights.masked_fill(is_far, float("-inf"))
+        if sight.is_causal:
+            is_ahead = torch.ones_like(weights[0], dtype=torch.bool).triu(1)
+            weights = weights.masked_fill(is_ahead, float("-inf"))
         gathered.append((weights.softmax(-1) @ value).transpose(0, 1))
     return torch.cat(gathered)
+
+
+def _scores(sight: Sight, length: int, *, like: Tensor) -> Tensor | None:
+    """Return what is added to the scores of a text, -inf where a token may not look."""
+    scores = None if sight.scores is None else sight.scores[:, :length, :length]
+    if not sight.is_causal:
+        return scores
+    ahead = torch.full((length, length), float("-inf"), dtype=like.dtype, device=like.device)
+    return ahead.triu(1) if scores is None else scores + ahead.triu(1)
 
 
 def _attend_rectangle(

@@ -4,7 +4,7 @@ Legend: T tokens, N texts, D hidden, E piece vector, H attention heads, K head s
 """
 
 from collections.abc import Callable, Collection
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -14,15 +14,10 @@ from bertworks.core.batch import Batch, Layout
 from bertworks.core.seeds import derive
 from bertworks.model.attention import Sight, attend
 from bertworks.model.config import Bucketed, EncoderConfig, Learned, Rotary
+from bertworks.model.fused import Norm, expand_and_bend
 from bertworks.model.mixers import Convolution, Recurrence
-from bertworks.model.positions import DistanceScores, rotate, turn_at
+from bertworks.model.positions import DistanceScores, Turn
 
-ACTIVATIONS = {
-    "gelu": functional.gelu,
-    "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
-    "relu": functional.relu,
-    "silu": functional.silu,
-}
 Pooling = Literal["mean", "first", "max"]
 DEVIATION = 0.02  # of fresh weights
 
@@ -41,11 +36,20 @@ class Encoder(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """Return the last layer's vectors, [T, D]."""
-        hidden = self.embeddings(batch)
+        residual = self.embeddings(batch)
         sights = self._sights(batch)
-        for layer, block in enumerate(self.config.block_order):
-            hidden = self.blocks[block](hidden, sights[self.config.is_local(layer)])
-        return self.norm(hidden)
+        blocks = [cast(Block, self.blocks[number]) for number in self.config.block_order]
+        hidden = blocks[0].entrance(residual)
+        for layer, block in enumerate(blocks):
+            sight = sights[self.config.is_local(layer)]
+            residual, hidden = block(residual, hidden, sight, last=self._norm_after(blocks, layer))
+        return hidden
+
+    def _norm_after(self, blocks: list["Block"], layer: int) -> Norm:
+        """Return the norm that ends a layer: where norms come before, that of the next one."""
+        if self.config.norm_place == "after":
+            return blocks[layer].feed_forward_norm
+        return cast(Norm, self.norm if layer + 1 == len(blocks) else blocks[layer + 1].entrance)
 
     def pool(self, hidden: Tensor, layout: Layout, pooling: Pooling | None = None) -> Tensor:
         """Return one vector for each text, [T, D] -> [N, D]; by default as its mixer allows."""
@@ -55,22 +59,23 @@ class Encoder(nn.Module):
     def _sights(self, batch: Batch) -> tuple[Sight, Sight]:
         """Return what a layer sees of the whole text, and of its neighbours."""
         layout, config = batch.layout, self.config
-        turn, near_turn = self._turns(batch.positions)
+        turn, near_turn = self._turns(batch)
         scores = None if self.distances is None else self.distances(layout.longest)
-        full = Sight(layout, turn=turn, scores=scores)
+        full = Sight(layout, turn=turn, scores=scores, is_causal=batch.is_causal)
         if config.local is None:
             return full, full
         return full, Sight(layout, window=config.local.window, turn=near_turn)
 
-    def _turns(self, positions: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    def _turns(self, batch: Batch) -> tuple[Turn | None, Turn | None]:
         """Return the angles of rotary positions, in layers that see all and in local ones."""
         kind, size = self.config.positions, self.config.head_size
         if not isinstance(kind, Rotary):
             return None, None
-        full = turn_at(positions, head_size=size, base=kind.base)
+        places = batch.positions, batch.layout.longest
+        full = Turn.of(*places, head_size=size, base=kind.base)
         if self.config.local is None or kind.local_base == kind.base:
             return full, full
-        return full, turn_at(positions, head_size=size, base=kind.local_base)
+        return full, Turn.of(*places, head_size=size, base=kind.local_base)
 
 
 class Embeddings(nn.Module):
@@ -112,17 +117,24 @@ class Block(nn.Module):
         self.mixer_norm = nn.Identity() if is_normed else _norm(config)
         self.feed_forward = FeedForward(config)
         self.feed_forward_norm = _norm(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = config.dropout
 
-    def forward(self, hidden: Tensor, sight: Sight) -> Tensor:
-        """Return the vectors after this layer, [T, D] -> [T, D]."""
-        if self.norms_first:
-            if self.mixer is not None:
-                hidden = hidden + self.dropout(self.mixer(self.mixer_norm(hidden), sight))
-            return hidden + self.dropout(self.feed_forward(self.feed_forward_norm(hidden)))
+    @property
+    def entrance(self) -> nn.Module:
+        """The norm of what the block reads, where norms come before."""
+        if not self.norms_first:
+            return nn.Identity()
+        return self.feed_forward_norm if self.mixer is None else self.mixer_norm
+
+    def forward(
+        self, residual: Tensor, hidden: Tensor, sight: Sight, *, last: Norm
+    ) -> tuple[Tensor, Tensor]:
+        """Add what is learned from `hidden` to the residual; return both after the last norm."""
+        dropout = self.dropout if self.training else 0.0
         if self.mixer is not None:
-            hidden = self.mixer_norm(hidden + self.dropout(self.mixer(hidden, sight)))
-        return self.feed_forward_norm(hidden + self.dropout(self.feed_forward(hidden)))
+            norm = self.feed_forward_norm if self.norms_first else cast(Norm, self.mixer_norm)
+            residual, hidden = norm.add(residual, self.mixer(hidden, sight), dropout=dropout)
+        return last.add(residual, self.feed_forward(hidden), dropout=dropout)
 
 
 class SelfAttention(nn.Module):
@@ -138,10 +150,8 @@ class SelfAttention(nn.Module):
 
     def forward(self, hidden: Tensor, sight: Sight) -> Tensor:
         """Return what each token gathered from its text, [T, D] -> [T, D]."""
-        q, k, v = self.qkv(hidden).unflatten(-1, (3, self.num_heads, -1)).unbind(1)  # [T, H, K]
-        if sight.turn is not None:
-            q, k = rotate(q, sight.turn), rotate(k, sight.turn)
-        gathered = attend(q, k, v, sight, dropout=self.dropout if self.training else 0.0)
+        qkv = self.qkv(hidden).unflatten(-1, (3, self.num_heads, -1))  # [T, 3, H, K]
+        gathered = attend(qkv, sight, dropout=self.dropout if self.training else 0.0)
         return self.output(gathered.flatten(1))  # [T, H, K] -> [T, D]
 
 
@@ -152,17 +162,14 @@ class FeedForward(nn.Module):
         super().__init__()
         size, inner = config.hidden_size, config.feed_forward_size
         self.gated = config.gated
-        self.activation = ACTIVATIONS[config.activation]
+        self.activation = config.activation
         self.expand = nn.Linear(size, 2 * inner if config.gated else inner, bias=config.biases)
         self.contract = nn.Linear(inner, size, bias=config.biases)
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Return each token's vector rethought, [T, D] -> [T, D]."""
-        expanded = self.expand(hidden)
-        if not self.gated:
-            return self.contract(self.activation(expanded))
-        bent, gate = expanded.chunk(2, dim=-1)
-        return self.contract(self.activation(bent) * gate)
+        bent = expand_and_bend(hidden, self.expand, self.activation, gated=self.gated)
+        return self.contract(bent)
 
 
 class Pooler(nn.Module):
@@ -204,8 +211,13 @@ def _table(num_rows: int, size: int) -> nn.Embedding:
     return nn.Embedding.from_pretrained(torch.empty(num_rows, size), freeze=False)
 
 
-def _norm(config: EncoderConfig, size: int | None = None) -> nn.LayerNorm:
-    return nn.LayerNorm(size or config.hidden_size, eps=config.norm_epsilon, bias=config.biases)
+def _norm(config: EncoderConfig, size: int | None = None) -> Norm:
+    return Norm(
+        size or config.hidden_size,
+        eps=config.norm_epsilon,
+        bias=config.biases,
+        keeps_total=config.norm_place == "before",
+    )
 
 
 def _distances(config: EncoderConfig) -> DistanceScores | None:

@@ -5,11 +5,11 @@ Every task head is called as `head(hidden, batch, encoder)` and returns one logi
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from bertworks.core.batch import Batch
 from bertworks.model.config import EncoderConfig
-from bertworks.model.encoder import ACTIVATIONS, Encoder, Pooling
+from bertworks.model.encoder import Encoder, Pooling
+from bertworks.model.fused import ACTIVATIONS, decode
 
 # In these families the heads bend by gelu, whatever the blocks do.
 GELU_HEADS = {"roberta", "electra", "mpnet", "modernbert"}
@@ -32,7 +32,7 @@ class PieceHead(nn.Module):
         """Return logits over the vocabulary at the target's places only, [M, V]."""
         transformed = self.norm(self.activation(self.transform(_at(hidden, batch, self.target))))
         pieces = encoder.embeddings.pieces.weight if self.decoder is None else self.decoder
-        return functional.linear(transformed, pieces, self.bias)
+        return decode(transformed, pieces, self.bias)
 
 
 class TokenHead(nn.Module):

@@ -1,6 +1,9 @@
 """How attention learns of places: turned queries and keys, or a score for each distance."""
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -8,11 +11,25 @@ from torch import Tensor, nn
 FARTHEST = 128  # distances beyond share the last bucket
 
 
-def turn_at(positions: Tensor, *, head_size: int, base: float) -> Tensor:
-    """Return cosine and sine of the angles at each place, [T] -> [2, T, 1, K / 2]."""
-    exponents = torch.arange(0, head_size, 2, device=positions.device, dtype=torch.float32)
-    angles = positions.float().unsqueeze(-1) * base ** (-exponents / head_size)
-    return torch.stack([angles.cos(), angles.sin()]).unsqueeze(-2)
+@dataclass(frozen=True)
+class Turn:
+    """How far queries and keys are turned at each place."""
+
+    table: Tensor  # [2, longest, K / 2] cosine and sine
+    positions: Tensor  # [T] the place of each token
+
+    @classmethod
+    def of(cls, positions: Tensor, longest: int, *, head_size: int, base: float) -> Self:
+        """Make the angles of all places up to the longest text's last."""
+        exponents = torch.arange(0, head_size, 2, device=positions.device, dtype=torch.float32)
+        places = torch.arange(longest, device=positions.device).float()
+        angles = places.unsqueeze(-1) * base ** (-exponents / head_size)
+        return cls(torch.stack([angles.cos(), angles.sin()]), positions)
+
+    @cached_property
+    def by_token(self) -> Tensor:
+        """Cosine and sine for each token, [2, T, 1, K / 2]."""
+        return self.table.index_select(1, self.positions).unsqueeze(-2)
 
 
 def rotate(vectors: Tensor, turn: Tensor) -> Tensor:
