@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from bertworks.core.errors import UsageError
 from bertworks.core.settings import (
     Limit,
+    Ramp,
     as_command,
     as_json,
     make_settings,
@@ -243,3 +244,54 @@ def test_a_switch_may_be_left_open() -> None:
         assert as_command("test", made) == f"bertworks test{words}"
     with pytest.raises(UsageError, match="open is 'maybe', but it must be true or false"):
         read_values(Switches, {"open": "maybe"}, where="test")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moving:
+    rate: Annotated[Ramp, Limit("above 0 and below 1", lambda x: 0 < x < 1)] = Ramp(0.15, 0.15)
+    """Moves or stays."""
+    tokens: Ramp = Ramp(512, 512)
+    other: Ramp | None = None
+
+
+def moving(**given: Any) -> Moving:
+    return make_settings(Moving, read_values(Moving, given, where="test"), command="test")
+
+
+def test_a_ramp_is_a_number_or_two_wherever_it_comes_from() -> None:
+    made = moving(rate="0.3..0.15", tokens=1024, other="2")
+    assert made == Moving(rate=Ramp(0.3, 0.15), tokens=Ramp(1024, 1024), other=Ramp(2, 2))
+    assert as_json(made) == {"rate": "0.3..0.15", "tokens": 1024, "other": 2}
+    assert as_command("test", made) == ("bertworks test --rate 0.3..0.15 --tokens 1024 --other 2")
+    assert as_command("test", Moving()) == "bertworks test"
+    assert as_json(Moving()) == {"rate": 0.15, "tokens": 512, "other": None}
+    assert [setting.shape for setting in settings_of(Moving)] == ["X|A..B"] * 3
+
+
+@pytest.mark.parametrize("value", ["1.5", "0.1..1", "0..0.5", "", "a..b", "0.1..", "0.1..0.2..0.3"])
+def test_a_ramp_keeps_both_ends_in_its_limit(value: str) -> None:
+    with pytest.raises(
+        UsageError, match=r"rate is .* a number or a ramp A\.\.B above 0 and below 1"
+    ):
+        moving(rate=value)
+
+
+@pytest.mark.parametrize("value", [True, [0.1], float("nan"), "inf..1"])
+def test_what_is_no_ramp_is_refused(value: Any) -> None:
+    with pytest.raises(UsageError, match=r"tokens is .*, but it must be a number or a ramp"):
+        moving(tokens=value)
+
+
+ENDS = st.floats(-1e9, 1e9)
+
+
+@given(ENDS, ENDS, st.floats(0, 1))
+def test_a_ramp_moves_in_a_line_and_is_written_without_loss(
+    start: float, end: float, share: float
+) -> None:
+    ramp = Ramp(start, end)
+    assert (ramp.at(0), ramp.at(1)) == (start, end)
+    assert min(start, end) - 1e-6 <= ramp.at(share) <= max(start, end) + 1e-6
+    assert ramp.at(0.5) == pytest.approx((start + end) / 2, abs=1e-6)
+    assert Ramp.parse(str(ramp)) == Ramp.parse(ramp.plain()) == ramp
+    assert Ramp(start, start).at(share) == start

@@ -35,10 +35,13 @@ def make_shards(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Shard
         tokens_per_part: int = 1 << 20,
     ) -> Shards:
         path = tmp_path_factory.mktemp("data") / "shards"
-        word_starts = np.arange(vocab_size) % 3 != 0
         with saving(path, kind="shards", origin=Origin()) as folder:
             writer = ShardWriter(
-                folder, specials=SPECIALS, word_starts=word_starts, tokens_per_part=tokens_per_part
+                folder,
+                specials=SPECIALS,
+                vocab_size=vocab_size,
+                words={"words": "text"},
+                tokens_per_part=tokens_per_part,
             )
             for number, document in enumerate(documents):
                 writer.add(tokenized([document], held_out=[number in held_out]))
@@ -72,10 +75,12 @@ def tokenize() -> Callable[..., TokenizedDocuments]:
 
 
 def tokenized(documents: list[Text], *, held_out: list[bool]) -> TokenizedDocuments:
-    """Lay documents end to end."""
+    """Lay documents end to end; pieces that three divides continue a word."""
     sentences = [sentence for document in documents for sentence in document]
+    tokens = np.array([piece for sentence in sentences for piece in sentence], dtype=np.uint32)
     return TokenizedDocuments(
-        tokens=np.array([piece for sentence in sentences for piece in sentence], dtype=np.uint32),
+        tokens=tokens,
+        begins_word=tokens % 3 != 0,
         sentences=np.array([len(sentence) for sentence in sentences], dtype=np.int64),
         documents=np.array([len(document) for document in documents], dtype=np.int64),
         is_held_out=np.array(held_out, dtype=bool),

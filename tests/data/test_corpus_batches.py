@@ -11,12 +11,14 @@ import torch
 
 from bertworks.core.batch import Batch
 from bertworks.core.pieces import IGNORE, SpecialIds
+from bertworks.core.settings import Ramp
 from bertworks.data.corpus_batches import BatchPlan, CorpusBatches
-from bertworks.data.masking import Masking
-from bertworks.data.passages import IS_NEXT
+from bertworks.data.masking import Masking, MaskKind
+from bertworks.data.passages import IS_NEXT, IS_RANDOM, IS_SWAPPED
 from bertworks.data.shards import Shards
 
-PLAN = BatchPlan(tokens=307, longest=31, seed=11)
+PLAN = BatchPlan(tokens=Ramp(307, 307), longest=31, seed=11)
+ALONE = replace(PLAN, objectives=("fill_mask",))
 Make = Callable[..., CorpusBatches]
 
 
@@ -98,7 +100,7 @@ def test_steps_belong_to_epochs_without_gap(make: Make) -> None:
 
 
 def test_without_pairs_every_piece_comes_once_an_epoch(make: Make, shards: Shards) -> None:
-    batches = make(replace(PLAN, pairs=False))
+    batches = make(ALONE)
     seen: Counter[int] = Counter()
     for batch in epoch_of(batches, 0):
         assert "next_sentence" not in batch.targets
@@ -138,7 +140,7 @@ def test_pairs_read_as_bert_reads_them(make: Make, shards: Shards) -> None:
 
 def test_steps_stay_in_the_budget_and_texts_in_their_length(make: Make) -> None:
     for batch in epoch_of(make(), 0):
-        assert sum(batch.layout.lengths) <= PLAN.tokens
+        assert sum(batch.layout.lengths) <= PLAN.tokens.start
         assert batch.layout.longest <= PLAN.longest
 
 
@@ -166,7 +168,7 @@ def test_accumulation_splits_the_same_texts_with_the_same_masks(
 
 
 def test_masks_are_chosen_freshly_each_epoch(make: Make) -> None:
-    batches = make(replace(PLAN, pairs=False))
+    batches = make(ALONE)
     chosen: list[dict[int, list[int]]] = []
     for epoch in range(2):
         places: dict[int, list[int]] = {}
@@ -187,7 +189,7 @@ def test_masks_are_chosen_freshly_each_step(
     make_shards: Callable[..., Shards], specials: SpecialIds
 ) -> None:
     alike = make_shards([[[7] * 20]] * 31)  # so that only the draw can move the masks
-    plan = BatchPlan(tokens=5 * 23, longest=23, pairs=False, seed=11)
+    plan = replace(ALONE, tokens=Ramp(5 * 22, 5 * 22), longest=22)
     batches = CorpusBatches(alike, Masking(specials, 97), plan)
     places = [tuple(batches.at(step)[0].targets["fill_mask"].at.tolist()) for step in range(6)]  # type: ignore[union-attr]
     assert {len(found) for found in places} == {5 * 3}
@@ -222,3 +224,144 @@ def test_two_separators_between_leave_less_room_for_the_texts(
     for text in pairs:
         between = text.index(3)
         assert text[between : between + 2] == [3, 3]
+
+
+# Objectives
+
+
+def test_without_pairs_a_text_fills_the_room_that_a_second_separator_would_take(
+    make_shards: Callable[..., Shards], specials: SpecialIds
+) -> None:
+    long = make_shards([[[7] * 200]] * 3)
+    for plan, longest in ((ALONE, PLAN.longest), (PLAN, PLAN.longest - 1)):
+        batch = CorpusBatches(long, Masking(specials, 97), plan).at(0)[0]
+        assert batch.layout.longest == longest
+    singles = CorpusBatches(long, Masking(specials, 97), ALONE).passages.singles().sizes()
+    assert singles.max() == PLAN.longest - 2
+
+
+def test_both_kinds_of_pairs_are_trained_side_by_side(make: Make) -> None:
+    both = ("fill_mask", "next_sentence", "sentence_order")
+    batches = make(replace(PLAN, objectives=both))
+    found: Counter[tuple[int, int, int]] = Counter()
+    for epoch in range(3):
+        relations = batches._plan_epoch(epoch).pairs.label
+        for batch in epoch_of(batches, epoch):
+            labels = (batch.targets[name].values.tolist() for name in both[1:])
+            for index, next_sentence, order in zip(batch.ids, *labels, strict=True):
+                found[int(relations[index]), next_sentence, order] += 1
+    assert set(found) == {
+        (IS_NEXT, 0, 0),
+        (IS_RANDOM, 1, IGNORE),
+        (IS_SWAPPED, IGNORE, 1),
+        (IGNORE, IGNORE, IGNORE),
+    }
+    del found[IGNORE, IGNORE, IGNORE]
+    num_pairs = sum(found.values())
+    for count in found.values():  # so that no answer to either is right more often than another
+        assert abs(count / num_pairs - 1 / 3) < 4 * (2 / 9 / num_pairs) ** 0.5
+
+
+def test_every_ordinary_token_is_asked_for_when_replacements_are_to_be_found(make: Make) -> None:
+    batch = make(replace(ALONE, objectives=("fill_mask", "replaced_token"))).at(3)[0]
+    target = batch.targets["replaced_token"]
+    originals = [piece for text in restored(batch) for piece in text]
+    assert target.at is not None
+    assert target.at.tolist() == [place for place, piece in enumerate(originals) if piece > 4]
+    assert not target.values.any()
+    assert target.count == len(target.at)
+
+
+# Causal steps
+
+
+CAUSAL = replace(PLAN, causal_share=Ramp(0.3, 0.3), num_steps=500)
+
+
+def test_a_causal_step_hides_nothing_and_asks_for_what_follows(make: Make) -> None:
+    batches = make(replace(CAUSAL, causal_share=Ramp(1, 1)))
+    batch, masked = batches.at(5)[0], make().at(5)[0]
+    assert (batch.is_causal, masked.is_causal) == (True, False)
+    assert batch.tokens.tolist() == [piece for text in restored(masked) for piece in text]
+    assert list(batch.targets) == ["next_piece"]
+    target = batch.targets["next_piece"]
+    assert target.at is not None
+    assert torch.equal(target.values, batch.tokens[target.at + 1])
+    last = (batch.layout.starts[1:] - 1).tolist()
+    assert set(range(len(batch.tokens))) - set(target.at.tolist()) == set(last)
+
+
+def test_which_steps_are_causal_is_a_matter_of_the_seed_and_the_step() -> None:
+    def chosen(plan: BatchPlan) -> list[bool]:
+        return [plan.is_causal(step) for step in range(500)]
+
+    assert chosen(CAUSAL) == chosen(replace(CAUSAL, accumulate=3))
+    assert chosen(CAUSAL) != chosen(replace(CAUSAL, seed=12))
+    assert abs(sum(chosen(CAUSAL)) / 500 - 0.3) < 4 * (0.21 / 500) ** 0.5
+    assert not any(chosen(PLAN))
+    rising = chosen(replace(CAUSAL, causal_share=Ramp(0, 1)))
+    assert sum(rising[:250]) < sum(rising[250:]) / 2
+
+
+# Parts
+
+
+@pytest.mark.parametrize("causal_share", [0, 1])
+def test_a_part_can_be_made_alone(make: Make, causal_share: float) -> None:
+    share = Ramp(causal_share, causal_share)
+    batches = make(replace(PLAN, accumulate=3, causal_share=share))
+    whole = batches.at(4)
+    assert len(whole) == 3
+    for parts in ([0], [2], [1, 2], range(0, 3, 2), []):
+        assert same(batches.at(4, parts), [whole[part] for part in parts])
+
+
+# Ramps
+
+
+def test_steps_grow_with_their_budget(make: Make) -> None:
+    batches = make(replace(PLAN, tokens=Ramp(100, 600), num_steps=60))
+    sizes = [sum(batches.at(step)[0].layout.lengths) for step in range(60)]
+    for step, size in enumerate(sizes):
+        assert size <= 100 + 500 * (step + 1) / 60
+    assert np.mean(sizes[-20:]) > 2.5 * np.mean(sizes[:10])
+    late = make(replace(PLAN, tokens=Ramp(100, 600), num_steps=60))
+    assert same(late.at(47), batches.at(47))
+
+
+def test_every_passage_comes_once_an_epoch_while_steps_grow(make: Make) -> None:
+    batches = make(replace(PLAN, tokens=Ramp(100, 600), num_steps=60))
+    for epoch in (1, 0):  # the second first: its steps depend on those before
+        ids = [index for batch in epoch_of(batches, epoch) for index in batch.ids]
+        assert sorted(ids) == list(range(len(batches.passages)))
+
+
+def test_the_share_that_is_hidden_moves_over_the_run(make: Make) -> None:
+    batches = make(replace(ALONE, mask_rate=Ramp(0.5, 0.1), num_steps=40))
+
+    def share(step: int) -> float:
+        batch = batches.at(step)[0]
+        ordinary = sum(piece > 4 for text in restored(batch) for piece in text)
+        return batch.targets["fill_mask"].count / ordinary
+
+    for step, expected in ((0, 0.49), (19, 0.3), (39, 0.1)):
+        assert share(step) == pytest.approx(expected, abs=0.04)
+
+
+@pytest.mark.parametrize("num_between", [1, 2])
+@pytest.mark.parametrize("plan", [PLAN, ALONE])
+@pytest.mark.parametrize("kind", ["word", "span", "ngram"])
+def test_words_are_hidden_whole_as_the_shards_tell_them(
+    shards: Shards, specials: SpecialIds, kind: MaskKind, plan: BatchPlan, num_between: int
+) -> None:
+    masking = Masking(replace(specials, num_between=num_between), 97, kind=kind)
+    num_long = 0
+    for batch in epoch_of(CorpusBatches(shards, masking, plan), 0):
+        hidden = set(batch.targets["fill_mask"].at.tolist())  # type: ignore[union-attr]
+        whole = list(chain.from_iterable(restored(batch)))
+        for place, piece in enumerate(whole):
+            continues = piece % 3 == 0 and piece >= 5 and whole[place - 1] >= 5
+            if continues:  # a word, as the pieces of these shards are numbered
+                assert (place in hidden) == (place - 1 in hidden)
+                num_long += place in hidden
+    assert num_long > 50

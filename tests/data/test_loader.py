@@ -12,6 +12,7 @@ import torch
 
 from bertworks.core.batch import Batch, Layout, Target
 from bertworks.core.pieces import SpecialIds
+from bertworks.core.settings import Ramp
 from bertworks.data.corpus_batches import BatchPlan, CorpusBatches
 from bertworks.data.loader import load
 from bertworks.data.masking import Masking
@@ -26,7 +27,7 @@ def batches(
 ) -> CorpusBatches:
     """Make small pre-training batches of two parts each."""
     shards = make_shards(make_documents(31, seed=3), tokens_per_part=501)
-    plan = BatchPlan(tokens=203, longest=31, accumulate=2, seed=5)
+    plan = BatchPlan(tokens=Ramp(203, 203), longest=31, accumulate=2, seed=5)
     return CorpusBatches(shards, Masking(specials, 97), plan)
 
 
@@ -137,3 +138,17 @@ def test_a_process_whose_worker_is_killed_fails_and_ends(event: str, codes: set[
         check=False,
     )
     assert done.returncode in codes
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_without_a_last_step_batches_come_for_as_long_as_they_are_taken(
+    workers: int, batches: CorpusBatches
+) -> None:
+    per_epoch = batches.steps_in_epoch(0)
+    with closing(load(batches, first=3, last=None, workers=workers)) as loaded:
+        taken = [next(loaded) for _ in range(per_epoch + 2)]
+    expected = [batches.at(step) for step in range(3, 3 + len(taken))]
+    assert [[part.ids for part in parts] for parts in taken] == [
+        [part.ids for part in parts] for parts in expected
+    ]
+    assert not active_children()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bertworks.core.pieces import IGNORE
 from bertworks.core.seeds import random_at
-from bertworks.data.passages import IS_NEXT, IS_RANDOM, Pairs, Passages
+from bertworks.data.passages import IS_NEXT, IS_RANDOM, IS_SWAPPED, Pairs, Passages
 from bertworks.data.shards import Shards
 
 MakeShards = Callable[..., Shards]
@@ -160,3 +160,48 @@ def test_no_document_gives_no_passage(make_shards: MakeShards) -> None:
     assert len(passages) == 0
     assert len(passages.pairs(random_at(5, "epoch")).label) == 0
     assert len(passages.singles().label) == 0
+
+
+def test_for_the_order_of_sentences_half_of_the_pairs_change_places(shards: Shards) -> None:
+    passages = Passages(shards, room=61, held_out=False)
+    whole = passages.singles().first
+    pairs = passages.pairs(random_at(5, "epoch"), ("sentence_order",))
+    is_pair = pairs.label != IGNORE
+    assert np.array_equal(is_pair, np.diff(passages.spans, axis=1)[:, 0] > 1)
+    assert set(pairs.label[is_pair].tolist()) == {IS_NEXT, IS_SWAPPED}
+    share = (pairs.label[is_pair] == IS_SWAPPED).mean()
+    assert abs(share - 0.5) < 4 * (0.25 / is_pair.sum()) ** 0.5
+    for number in np.flatnonzero(is_pair):
+        parts = [pairs.first[number], pairs.second[number]]
+        (start, middle), (same, end) = parts[::-1] if pairs.label[number] == IS_SWAPPED else parts
+        assert middle == same
+        assert [start, end] == whole[number].tolist()
+
+
+def test_no_length_tells_the_order_of_sentences(shards: Shards) -> None:
+    passages = Passages(shards, room=61, held_out=False)
+    drawn = [passages.pairs(random_at(5, "epoch", n), ("sentence_order",)) for n in range(7)]
+    first = np.concatenate([p.first[:, 1] - p.first[:, 0] for p in drawn])
+    labels = np.where(np.concatenate([p.label for p in drawn]) == IS_SWAPPED, IS_RANDOM, IS_NEXT)
+    is_pair = np.concatenate([p.label for p in drawn]) != IGNORE
+    assert best_guess_by(first[is_pair], labels[is_pair]) < 0.54
+
+
+def test_a_single_document_has_pairs_in_order_and_swapped(make_shards: MakeShards) -> None:
+    passages = Passages(make_shards([[[5, 6]] * 31]), room=7, held_out=False)
+    pairs = passages.pairs(random_at(5, "epoch"), ("sentence_order",))
+    assert {IS_NEXT, IS_SWAPPED} < set(pairs.label.tolist())  # the last passage is one sentence
+    assert IS_RANDOM not in pairs.label
+
+
+def test_an_objective_is_told_only_what_it_asks_about() -> None:
+    spans = np.zeros((4, 2), dtype=np.int64)
+    pairs = Pairs(spans, spans, np.array([IS_NEXT, IS_RANDOM, IS_SWAPPED, IGNORE]))
+    told = {
+        name: [pairs.label_for(name, index) for index in range(4)]
+        for name in ("next_sentence", "sentence_order")
+    }
+    assert told == {
+        "next_sentence": [0, 1, IGNORE, IGNORE],
+        "sentence_order": [0, IGNORE, 1, IGNORE],
+    }

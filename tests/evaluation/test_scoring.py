@@ -1,13 +1,13 @@
 """Scores: of answers, in the middle of fine-tuning, and of the pre-training objectives."""
 
-import math
+from typing import ClassVar
 
 import numpy as np
 import pytest
 import torch
 from torch.nn import functional
 
-from bertworks.core.batch import Batch
+from bertworks.core.batch import Batch, Target
 from bertworks.core.errors import DataError
 from bertworks.core.pieces import IGNORE
 from bertworks.data.examples import Example
@@ -15,7 +15,8 @@ from bertworks.data.packing import Features, Goal, flatten
 from bertworks.evaluation.scoring import evaluate_objectives, evaluate_task, score_answers
 from bertworks.tasks.answering import answer, windows_of
 from bertworks.tasks.catalog import make_task
-from bertworks.tasks.task import Answer, TaskModel
+from bertworks.tasks.electra import Electra
+from bertworks.tasks.task import Answer, Judged, TaskModel
 
 LABELS = ("no", "yes")
 
@@ -121,6 +122,47 @@ def test_objectives_are_means_over_all_targets_of_all_batches(model, batches, ma
     total = found.metrics["fill_mask_loss"] + found.metrics["next_sentence_loss"]
     assert found.metrics["loss"] == pytest.approx(total)
     assert found.score == -found.metrics["loss"]
+    weights = {"next_sentence": 0.0}
+    other = evaluate_objectives(model, batches, machine=machine, weights=weights)
+    assert other.metrics == found.metrics
+    assert other.score == -found.metrics["fill_mask_loss"]
+
+
+def test_finding_what_was_replaced_is_scored_by_what_is_found(config, machine) -> None:
+    class Told:
+        """Answers that are given, to be judged by what was replaced."""
+
+        tasks: ClassVar = {"replaced_token": make_task("replaced_token")}
+        training = False
+
+        def train(self, mode: bool) -> None:
+            pass
+
+        def judged(self, batch: Batch) -> Judged:
+            logits = torch.tensor([[2.0], [-1.0], [0.5], [-2.0], [3.0], [-3.0]])
+            return {"replaced_token": (logits, Target(torch.tensor([1, 1, 0, 0, IGNORE, 0])))}
+
+    batch = flatten([Features(np.arange(6), np.zeros(6, np.int64))])
+    found = evaluate_objectives(Told(), [batch, batch], machine=machine)
+    expected = {"accuracy": 3 / 5, "share": 2 / 5, "precision": 1 / 2, "recall": 1 / 2, "f1": 1 / 2}
+    for name, value in expected.items():
+        assert found.metrics[f"replaced_token_{name}"] == pytest.approx(value)
+    assert found.score is None
+
+
+def test_what_a_generator_draws_is_the_same_at_each_evaluation(config, machine) -> None:
+    generator = TaskModel(config, [make_task("fill_mask")], seed=2)
+    learner = Electra(generator, TaskModel(config, [make_task("replaced_token")], seed=3))
+    goals = {
+        "fill_mask": Goal((7, 9, 11), (1, 3, 5)),
+        "replaced_token": Goal(np.zeros(9, np.int64), np.arange(9)),
+    }
+    batch = flatten([Features(np.arange(9), np.zeros(9, np.int64), goals)])
+    torch.manual_seed(5)
+    first = evaluate_objectives(learner, [batch], machine=machine)
+    torch.manual_seed(6)
+    assert evaluate_objectives(learner, [batch], machine=machine) == first
+    assert learner.training
 
 
 def test_objectives_do_not_depend_on_how_texts_are_batched(model, batches, machine) -> None:
@@ -131,14 +173,14 @@ def test_objectives_do_not_depend_on_how_texts_are_batched(model, batches, machi
     assert one.metrics["loss"] != pytest.approx(straight.metrics["loss"], abs=1e-3)
 
 
-def test_an_objective_without_targets_scores_nothing(model, batches, machine) -> None:
-    texts = [Features(np.arange(5), np.zeros(5, np.int64), dict(goals)) for goals in NOTHING]
+def test_an_objective_without_targets_has_no_score_that_could_be_taken_for_one(
+    model, machine
+) -> None:
+    goals = {"fill_mask": Goal((3,), (1,)), "next_sentence": Goal((IGNORE,))}
+    texts = [Features(np.arange(5), np.zeros(5, np.int64), goals)]
     found = evaluate_objectives(model, [flatten(texts)], machine=machine)
-    assert all(math.isfinite(value) for value in found.metrics.values())
-    assert found.metrics["next_sentence_loss"] == 0
-
-
-NOTHING = [{"fill_mask": Goal((3,), (1,)), "next_sentence": Goal((IGNORE,))}]
+    assert set(found.metrics) == {"loss", "fill_mask_loss", "fill_mask_accuracy"}
+    assert found.score == -found.metrics["fill_mask_loss"]
 
 
 @pytest.mark.parametrize("is_training", [True, False])

@@ -73,6 +73,33 @@ def test_a_batch_carries_the_places_of_all_masks(task, tokenizer) -> None:
     assert len(at) == 3
 
 
+def test_in_training_large_log_sums_cost_their_square_and_in_scores_nothing() -> None:
+    task = FillMask(z_loss=0.01)
+    random = torch.Generator().manual_seed(2)
+    logits = torch.randn(5, 13, generator=random, requires_grad=True)
+    target = Target(torch.tensor([3, IGNORE, 12, 0, IGNORE]))
+    plain = FillMask().loss(logits, target)
+    asked = logits[target.values != IGNORE]
+    penalty = 0.01 * (asked.logsumexp(-1) ** 2).sum()
+    assert task.loss(logits, target).detach() == pytest.approx(float((plain + penalty).detach()))
+    with torch.inference_mode():
+        assert float(task.loss(logits.detach(), target)) == pytest.approx(float(plain.detach()))
+    gradients = [
+        torch.autograd.grad(loss, logits)[0]
+        for loss in (
+            task.loss(logits, target),
+            FillMask().loss(logits, target)
+            + 0.01 * (logits[target.values != IGNORE].logsumexp(-1) ** 2).sum(),
+        )
+    ]
+    assert torch.allclose(*gradients, atol=1e-7)
+    assert not gradients[0][1].any()
+
+
+def test_the_z_loss_is_not_saved_with_the_model() -> None:
+    assert FillMask(z_loss=0.01).options == FillMask().options
+
+
 def test_candidates_come_best_first(task, tokenizer) -> None:
     logits = np.random.default_rng(1).normal(size=(2, tokenizer.vocab_size)).astype(np.float32)
     found = task.decode(logits, tokenizer)["masks"]

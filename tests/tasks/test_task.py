@@ -1,5 +1,7 @@
 """The model of an encoder and its heads: losses by task, and weights by name."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -44,6 +46,14 @@ def test_the_loss_of_each_task_is_that_of_its_logits(model, batch) -> None:
     for name, task in model.tasks.items():
         expected = task.loss(model.logits(batch, name), batch.targets[name])
         torch.testing.assert_close(losses[name], expected)
+
+
+def test_only_what_a_batch_asks_for_is_judged(model, batch) -> None:
+    asked = replace(batch, targets={"classify": batch.targets["classify"]})
+    assert list(model(asked)) == ["classify"]
+    logits, target = model.judged(asked)["classify"]
+    assert target is batch.targets["classify"]
+    assert torch.equal(logits, model.logits(batch, "classify"))
 
 
 def test_losses_are_sums_over_texts(model, batch) -> None:

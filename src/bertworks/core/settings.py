@@ -2,11 +2,13 @@
 
 Every command has one settings class. Its fields are its flags and the keys of its recipe table; the
 string below a field is its help; a field that holds settings of its own lends them its flags. Which
-numbers a field takes stands in its annotation, as `Annotated[int, Limit(...)]`.
+numbers a field takes stands in its annotation, as `Annotated[int, Limit(...)]`; a number that may
+move over a run is a `Ramp`.
 """
 
 import ast
 import inspect
+import math
 import shlex
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
@@ -16,12 +18,60 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from bertworks.core.errors import UsageError
 
 S = TypeVar("S")
-KIND_NAMES = {int: "a whole number", float: "a number", str: "a word", Path: "a path"}
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """A number that moves in a line from the beginning of a run to its end, or stays."""
+
+    start: float
+    end: float
+
+    @classmethod
+    def parse(cls, value: Any) -> Self:
+        """Read a number, or two as `A..B`; anything else is a ValueError."""
+        if isinstance(value, cls):
+            return value
+        parts = value.split("..") if isinstance(value, str) else [value]
+        numbers = [float(part) for part in parts]
+        if len(numbers) > 2 or not all(map(math.isfinite, numbers)) or isinstance(value, bool):
+            raise ValueError(f"{value!r} is neither a number nor two as A..B")
+        return cls(numbers[0], numbers[-1])
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it stays."""
+        return self.start == self.end
+
+    def at(self, share: float) -> float:
+        """Return the number after a share of the run."""
+        return self.start if self.is_constant else self.start * (1 - share) + self.end * share
+
+    def plain(self) -> float | str:
+        """Return it as it is written in a recipe."""
+        return _short(self.start) if self.is_constant else str(self)
+
+    def __str__(self) -> str:
+        ends = [str(_short(number)) for number in (self.start, self.end)]
+        return ends[0] if self.is_constant else "..".join(ends)
+
+
+def _short(number: float) -> float:
+    return int(number) if number == int(number) else number
+
+
+KIND_NAMES = {
+    int: "a whole number",
+    float: "a number",
+    str: "a word",
+    Path: "a path",
+    Ramp: "a number or a ramp A..B",
+}
 
 
 @dataclass(frozen=True)
@@ -61,7 +111,7 @@ class Setting:
     @property
     def shape(self) -> str:
         """What stands for its value in help texts."""
-        kinds = {int: "N", float: "X", Path: "PATH", str: "WORD"}
+        kinds = {int: "N", float: "X", Path: "PATH", str: "WORD", Ramp: "X|A..B"}
         inner = [kinds[kind] for kind in (self.kind, *get_args(self.kind)) if kind in kinds]
         return "|".join(self.choices) or inner[0]
 
@@ -77,7 +127,7 @@ def settings_of(kind: type) -> list[Setting]:
     found: list[Setting] = []
     for item in fields(kind):
         name = item.name
-        if is_dataclass(hints[name]):
+        if _holds_settings(hints[name]):
             found += settings_of(hints[name])
         else:
             found.append(_setting(item, hints[name], texts.get(name, ""), limits[name]))
@@ -176,8 +226,10 @@ def _convert_one(setting: Setting, kind: Any, value: Any, where: str) -> Any:
         if kind in (int, float) and not isinstance(value, bool):
             number = kind(value)
             is_exact = isinstance(value, str) or number == value
-            if is_exact and (setting.limit is None or setting.limit.holds(number)):
+            if is_exact and _is_allowed(setting.limit, number):
                 return number
+        if kind is Ramp and _is_allowed(setting.limit, *vars(Ramp.parse(value)).values()):
+            return Ramp.parse(value)
         if kind is bool and isinstance(value, bool):
             return value
         if kind in (str, Path) and isinstance(value, str) and value:
@@ -189,6 +241,10 @@ def _convert_one(setting: Setting, kind: Any, value: Any, where: str) -> Any:
     raise UsageError(f"{where}: {setting.name} is {value!r}, but it must be {wanted}{limit}")
 
 
+def _is_allowed(limit: Limit | None, *numbers: float) -> bool:
+    return limit is None or all(map(limit.holds, numbers))
+
+
 def _words(kind: Any) -> tuple[str, ...]:
     return get_args(kind) if get_origin(kind) is Literal else ()
 
@@ -196,22 +252,28 @@ def _words(kind: Any) -> tuple[str, ...]:
 def _fill(kind: type[S], values: Mapping[str, Any]) -> S:
     hints = get_type_hints(kind)
     names = [item.name for item in fields(kind)]  # type: ignore[arg-type]
-    nested = {name: _fill(hints[name], values) for name in names if is_dataclass(hints[name])}
+    nested = {name: _fill(hints[name], values) for name in names if _holds_settings(hints[name])}
     return kind(**nested, **{name: values[name] for name in names if name in values})
 
 
 def _flat(settings: Any) -> Iterator[tuple[str, Any]]:
     for item in fields(settings):
         value = getattr(settings, item.name)
-        if is_dataclass(value):
+        if _holds_settings(type(value)):
             yield from _flat(value)
         else:
             yield item.name, value
 
 
+def _holds_settings(kind: Any) -> bool:
+    return is_dataclass(kind) and kind is not Ramp
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
+    if isinstance(value, Ramp):
+        return value.plain()
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return value

@@ -6,7 +6,7 @@ import numpy as np
 
 from bertworks.core.batch import Batch
 from bertworks.core.seeds import random_at
-from bertworks.data.packing import Features, flatten, group_by_budget
+from bertworks.data.packing import Features, flatten, flatten_parts, group_by_budget
 
 
 class ExampleBatches:
@@ -26,15 +26,14 @@ class ExampleBatches:
         self.seed = seed
         self.steps_per_epoch = -(-len(windows) // batch_size)
 
-    def at(self, step: int) -> list[Batch]:
-        """Return the parts of one step's batch (the first step is 0)."""
+    def at(self, step: int, parts: Sequence[int] | None = None) -> list[Batch]:
+        """Return the parts of one step's batch (the first step is 0), or only those asked for."""
         epoch, index = divmod(step, self.steps_per_epoch)
         order = random_at(self.seed, "epoch", epoch).permutation(len(self.windows))
         chosen = order[index * self.batch_size : (index + 1) * self.batch_size]
         texts = [window for example in chosen for window in self.windows[example]]
         texts.sort(key=lambda text: len(text.tokens))
-        parts = min(self.accumulate, len(texts))
-        return [flatten(texts[part::parts]) for part in range(parts)]
+        return flatten_parts(texts, count=self.accumulate, wanted=parts)
 
 
 def length_sorted_batches(
@@ -43,5 +42,5 @@ def length_sorted_batches(
     """Return batches of texts of like length with the places they came from, for inference."""
     lengths = np.array([len(window.tokens) for window in windows])
     order = np.argsort(lengths, kind="stable")
-    groups = group_by_budget(lengths[order], budget=budget)
+    groups = group_by_budget(lengths[order], budget=lambda _: budget)
     return [(order[group], flatten([windows[i] for i in order[group]])) for group in groups]

@@ -10,6 +10,7 @@ from typing import Any
 
 from bertworks.core.errors import DataError, UsageError
 from bertworks.core.lines import (
+    COMPRESSIONS,
     STANDARD_INPUT,
     is_unicode,
     plain_suffix,
@@ -62,7 +63,10 @@ def stream_examples(
     reader = _READERS.get(".jsonl" if file == STANDARD_INPUT else plain_suffix(file))
     if reader is None:
         known = ", ".join(_READERS)
-        raise UsageError(f"{file} has no known format; its name should end with {known} (.gz, .xz)")
+        raise UsageError(
+            f"{file} has no known format; its name should end with {known}, which may be "
+            f"followed by {', '.join(COMPRESSIONS)}"
+        )
     for line, row in reader(file, quarantine):
         found = make_example(row, line, columns=columns, labelled=labelled)
         if isinstance(found, Example):

@@ -1,5 +1,6 @@
 """Making batches ahead of the step that needs them, in as many processes as wanted."""
 
+import itertools
 import signal
 from collections.abc import Generator, Iterator
 from multiprocessing import active_children
@@ -20,16 +21,20 @@ class Batches(Protocol):
 
 
 def load(
-    batches: Batches, *, first: int, last: int, workers: int
+    batches: Batches, *, first: int, last: int | None, workers: int
 ) -> Generator[list[Batch], None, None]:
-    """Yield the batches of the steps from first to last, in order; closing ends the workers."""
+    """Yield the batches of the steps from first to last, in order; closing ends the workers.
+
+    Without a last one they go on for ever.
+    """
+    wanted = itertools.count(first) if last is None else range(first, last)
     if workers == 0:
-        yield from map(batches.at, range(first, last))
+        yield from map(batches.at, wanted)
         return
     others = active_children()
     loader = DataLoader(
         _ByStep(batches),
-        sampler=range(first, last),
+        sampler=wanted,
         batch_size=None,
         num_workers=workers,
         multiprocessing_context="fork",

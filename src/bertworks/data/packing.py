@@ -1,13 +1,13 @@
 """From texts of pieces to flat batches: grouping by a token budget, laying end to end."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 
 from bertworks.core.batch import Batch, Layout, Target
-from bertworks.core.pieces import SpecialIds
+from bertworks.core.pieces import IGNORE, SpecialIds
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,20 @@ def flatten(texts: Sequence[Features]) -> Batch:
     )
 
 
+def flatten_parts(
+    texts: Sequence[Features], *, count: int, wanted: Iterable[int] | None = None
+) -> list[Batch]:
+    """Lay texts end to end as so many parts of one batch, or only those that are wanted.
+
+    There are never more parts than texts; those that are wanted nonetheless ask for nothing.
+    """
+    num_parts = min(count, len(texts))
+    return [
+        flatten(texts[part::num_parts]) if part < num_parts else _silent(texts[0])
+        for part in (range(num_parts) if wanted is None else wanted)
+    ]
+
+
 def join_pieces(
     first: np.ndarray, second: np.ndarray | None, specials: SpecialIds
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -67,18 +81,31 @@ def join_pieces(
     return tokens, segments
 
 
-def group_by_budget(lengths: np.ndarray, *, budget: int) -> list[slice]:
-    """Cut a sequence of texts into neighbours that fill a token budget; none is left out."""
+def group_by_budget(lengths: np.ndarray, *, budget: Callable[[int], float]) -> list[slice]:
+    """Cut a sequence of texts into neighbours that fill a token budget; none is left out.
+
+    The budget is that of the n-th group.
+    """
     ends = np.cumsum(lengths)
-    groups = []
+    groups: list[slice] = []
     first = 0
     while first < len(lengths):
         used = ends[first - 1] if first else 0
-        after = int(np.searchsorted(ends, used + budget, side="right"))
+        after = int(np.searchsorted(ends, used + budget(len(groups)), side="right"))
         after = max(after, first + 1)
         groups.append(slice(first, after))
         first = after
     return groups
+
+
+def _silent(text: Features) -> Batch:
+    """Make a batch that costs little and from which nothing is learned."""
+    batch = flatten([text])
+    nothing = {
+        name: replace(target, values=torch.full_like(target.values, IGNORE))
+        for name, target in batch.targets.items()
+    }
+    return replace(batch, targets=nothing, ids=())
 
 
 def _join(goals: list[Goal], starts: np.ndarray) -> Target:

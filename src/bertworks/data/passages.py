@@ -1,5 +1,6 @@
-"""Cutting documents into passages, and pairing them for next-sentence prediction."""
+"""Cutting documents into passages, and pairing their halves for objectives that ask of pairs."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,7 +8,13 @@ import numpy as np
 from bertworks.core.pieces import IGNORE
 from bertworks.data.shards import Shards
 
-IS_NEXT, IS_RANDOM = 0, 1  # BERT's labels for the second text of a pair
+IS_NEXT, IS_RANDOM, IS_SWAPPED = 0, 1, 2  # what the second text of a pair is to the first
+# The relation -> what each objective calls it; one that it does not ask about is left out.
+LABELS = {
+    "next_sentence": {IS_NEXT: 0, IS_RANDOM: 1},
+    "sentence_order": {IS_NEXT: 0, IS_SWAPPED: 1},
+}
+CHANGES = {"next_sentence": IS_RANDOM, "sentence_order": IS_SWAPPED}
 NUM_ATTEMPTS = 24  # to find a stranger; more matter only where one document is most of the corpus
 NEIGHBOURS = 8  # of like length, tried first
 
@@ -18,11 +25,15 @@ class Pairs:
 
     first: np.ndarray  # [P, 2] start and end
     second: np.ndarray  # [P, 2]
-    label: np.ndarray  # [P] IS_NEXT, IS_RANDOM, or IGNORE where there is no second
+    label: np.ndarray  # [P] IS_NEXT, IS_RANDOM, IS_SWAPPED, or IGNORE where there is no second
 
     def sizes(self) -> np.ndarray:
         """Return the number of pieces of each text, special pieces not counted."""
         return (self.first[:, 1] - self.first[:, 0]) + (self.second[:, 1] - self.second[:, 0])
+
+    def label_for(self, objective: str, index: int) -> int:
+        """Return what an objective should find in one pair."""
+        return LABELS[objective].get(int(self.label[index]), IGNORE)
 
 
 class Passages:
@@ -45,21 +56,30 @@ class Passages:
         label = np.full(len(self), IGNORE)
         return Pairs(first, np.repeat(first[:, 1:], 2, axis=1), label)
 
-    def pairs(self, random: np.random.Generator) -> Pairs:
-        """Split each passage at a random sentence; replace half of the second parts by strangers.
+    def pairs(
+        self, random: np.random.Generator, objectives: Collection[str] = ("next_sentence",)
+    ) -> Pairs:
+        """Split each passage at a random sentence; not all pairs stay as they are.
 
-        A stranger is the second part of a passage of another document, and about as long, so that
-        neither length nor beginning nor ending tells the answer.
+        For next_sentence a stranger takes the place of the second part: that of a passage of
+        another document, about as long, so that neither length nor beginning nor ending tells the
+        answer. For sentence_order the parts change places. Each change comes as often as none.
         """
         begin, end = self.spans[:, 0], self.spans[:, 1]
         split = begin + 1 + random.integers(np.maximum(end - begin - 1, 1))
         first = np.stack([self.bounds[begin], self.bounds[split]], axis=1)
         second = np.stack([self.bounds[split], self.bounds[end]], axis=1)
-        stranger = self._strangers(first, second, random)
+        stranger = np.where(split < end, np.arange(len(self)), -1)
+        if "next_sentence" in objectives:
+            stranger = self._strangers(first, second, random)
         is_pair = stranger >= 0
-        swap = is_pair & (random.random(len(self)) < 0.5)
-        label = np.where(is_pair, np.where(swap, IS_RANDOM, IS_NEXT), IGNORE)
-        second[swap] = second[stranger[swap]]
+        changes = [label for name, label in CHANGES.items() if name in objectives]
+        chance = random.random(len(self)) * (len(changes) + 1)
+        label = np.select([chance < n + 1 for n in range(len(changes))], changes, IS_NEXT)
+        label[~is_pair] = IGNORE
+        is_random, is_swapped = label == IS_RANDOM, label == IS_SWAPPED
+        second[is_random] = second[stranger[is_random]]
+        first[is_swapped], second[is_swapped] = second[is_swapped], first[is_swapped]
         first[~is_pair, 1] = second[~is_pair, 0] = self.bounds[end[~is_pair]]
         return Pairs(first, second, label)
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from torch import Tensor, nn
-from torch.nn import functional
 
 from bertworks.core.batch import Target
 from bertworks.core.errors import DataError
@@ -13,6 +12,7 @@ from bertworks.data.examples import Example
 from bertworks.data.packing import Features, Goal, join_pieces
 from bertworks.data.windows import cut_places
 from bertworks.model.config import EncoderConfig
+from bertworks.model.fused import cross_entropy
 from bertworks.model.heads import PieceHead
 from bertworks.tasks.task import Answer, Options
 from bertworks.tokenizer.tokenizer import Tokenizer
@@ -24,8 +24,9 @@ class FillMask:
     name = "fill_mask"
     labels: tuple[str, ...] = ()
 
-    def __init__(self, *, num_candidates: int = 5, tied: bool = True) -> None:
+    def __init__(self, *, num_candidates: int = 5, tied: bool = True, z_loss: float = 0.0) -> None:
         self.num_candidates = num_candidates
+        self.z_loss = z_loss  # how training is done, so not saved with the model
         self.options: Options = {"tied": tied}
 
     def features(self, example: Example, tokenizer: Tokenizer, *, longest: int) -> list[Features]:
@@ -52,10 +53,9 @@ class FillMask:
         return PieceHead(config, target=self.name, tied=self.options["tied"])
 
     def loss(self, logits: Tensor, target: Target) -> Tensor:
-        """Return the summed cross-entropy over the hidden pieces."""
-        return functional.cross_entropy(
-            logits.float(), target.values, ignore_index=IGNORE, reduction="sum"
-        )
+        """Return the summed cross-entropy over the hidden pieces, and in training the z-loss."""
+        z_weight = self.z_loss if logits.requires_grad else 0.0  # no part of a score
+        return cross_entropy(logits, target.values, z_weight=z_weight)
 
     def decode(self, logits: np.ndarray, tokenizer: Tokenizer) -> Answer:
         """Return the best candidates of every mask, best first."""

@@ -16,6 +16,7 @@ from bertworks.tokenizer.tokenizer import Tokenizer
 
 Answer = dict[str, Any]  # JSON data, as it is written and served
 Options = dict[str, Any]  # JSON data, saved with the model
+Judged = dict[str, tuple[Tensor, Target]]  # by task: logits, and what they should be
 
 
 class Task(Protocol):
@@ -39,6 +40,27 @@ class Task(Protocol):
 
     def metrics(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, float]:
         """Score answers against the gold; the first metric is the one to improve."""
+
+
+class Learner(Protocol):
+    """What pre-training trains: one network, or several that learn from each other."""
+
+    tasks: dict[str, Task]
+    training: bool
+
+    def train(self, mode: bool = True) -> Any:
+        """Begin or end training, as modules do."""
+
+    def judged(self, batch: Batch) -> Judged:
+        """Return the logits of each task that the batch asks for, and their target."""
+
+
+def losses_of(learner: Learner, batch: Batch) -> dict[str, Tensor]:
+    """Return the loss of each task, summed over its target."""
+    return {
+        name: learner.tasks[name].loss(logits, target)
+        for name, (logits, target) in learner.judged(batch).items()
+    }
 
 
 class TaskModel(nn.Module):
@@ -72,10 +94,15 @@ class TaskModel(nn.Module):
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """Return each task's loss, summed over its targets."""
+        return losses_of(self, batch)
+
+    def judged(self, batch: Batch) -> Judged:
+        """Return the logits of each task that the batch asks for, and their target."""
         hidden = self.encoder(batch)
         return {
-            name: task.loss(self.heads[name](hidden, batch, self.encoder), batch.targets[name])
-            for name, task in self.tasks.items()
+            name: (self.heads[name](hidden, batch, self.encoder), batch.targets[name])
+            for name in self.tasks
+            if name in batch.targets
         }
 
     def logits(self, batch: Batch, name: str) -> Tensor:

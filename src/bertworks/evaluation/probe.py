@@ -1,0 +1,101 @@
+"""A downstream probe: how well a copy of an encoder learns a small labelled task, on the side."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Self
+
+import numpy as np
+import torch
+
+from bertworks.core.artifact import Origin
+from bertworks.core.device import Machine
+from bertworks.core.errors import DataError, TrainingError
+from bertworks.core.quarantine import Quarantine
+from bertworks.core.seeds import derive
+from bertworks.data.example_batches import ExampleBatches
+from bertworks.data.examples import Example, read_examples
+from bertworks.data.packing import Features
+from bertworks.evaluation.statistics import mean_interval
+from bertworks.model.weights import load_weights
+from bertworks.tasks.answering import answer, windows_of
+from bertworks.tasks.catalog import find_labels, guess_task, make_task
+from bertworks.tasks.task import Task, TaskModel
+from bertworks.tokenizer.tokenizer import Tokenizer
+from bertworks.training.loop import train
+from bertworks.training.plan import TrainingPlan
+from bertworks.training.run import Run
+
+# What a probe costs, whatever the size of the file.
+STEPS, BATCH_SIZE, MOST_SCORED = 100, 32, 1000
+SCORED_SHARE = 0.3
+LEAST_EXAMPLES = 20
+RATE_TIMES_WIDTH = 0.1  # wide networks want small steps
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A small labelled set: a part to learn from, the other to be scored on."""
+
+    task: Task
+    tokenizer: Tokenizer
+    machine: Machine
+    learned: Sequence[list[Features]]
+    scored: Sequence[list[Features]]
+    gold: Sequence[str | None]
+
+    @classmethod
+    def open(cls, file: Path, tokenizer: Tokenizer, *, longest: int, machine: Machine) -> Self:
+        """Read a file of labelled texts or pairs; which part one belongs to, its text decides."""
+        examples = sorted(read_examples(file, Quarantine()), key=_place)
+        labels = find_labels(examples)
+        learned = [example for example in examples if _place(example) >= SCORED_SHARE]
+        scored = [example for example in examples if _place(example) < SCORED_SHARE][:MOST_SCORED]
+        if len(labels) < 2 or len(scored) < 2 or len(examples) < LEAST_EXAMPLES:
+            raise DataError(
+                f"{file} has {len(examples)} examples of {len(labels)} labels; a probe needs at "
+                f"least {LEAST_EXAMPLES} of two"
+            )
+        task = make_task(guess_task(examples), labels)
+        first, second = (
+            windows_of(task, part, tokenizer, longest=longest, where=f"{file} line")
+            for part in (learned[: STEPS * BATCH_SIZE], scored)
+        )
+        gold = [example.label for example in scored]
+        return cls(task, tokenizer, machine, first, second, gold)
+
+    def score(self, model: TaskModel) -> dict[str, float]:
+        """Fine-tune a copy of the encoder and return its accuracy; the model stays as it is."""
+        devices = [self.machine.device] if self.machine.device.type == "cuda" else []
+        try:
+            with torch.random.fork_rng(devices):
+                copied = self._fine_tuned(model)
+            answers = answer(
+                copied, self.task, self.scored, tokenizer=self.tokenizer, machine=self.machine
+            )
+        except TrainingError:  # its weights came apart, which is no reason to end the run
+            return {"probe_accuracy": float("nan")}
+        labels = [answer["label"] for answer in answers]
+        found = mean_interval(np.array(labels) == np.array(self.gold))
+        return {"probe_accuracy": found.mean, "probe_low": found.low, "probe_high": found.high}
+
+    def _fine_tuned(self, model: TaskModel) -> TaskModel:
+        copied = TaskModel(model.config, [self.task])
+        load_weights(copied.encoder, dict(model.encoder.named_parameters()))
+        plan = TrainingPlan(
+            steps=STEPS,
+            lr=RATE_TIMES_WIDTH / model.config.hidden_size,
+            warmup=STEPS // 10,
+            is_nested=True,
+        )
+        batches = ExampleBatches(self.learned, batch_size=BATCH_SIZE)
+        with TemporaryDirectory() as folder:
+            run = Run(Path(folder) / "probe", origin=Origin(), resume=False, is_shared=False)
+            train(copied, batches, plan, run=run, machine=self.machine)
+        return copied
+
+
+def _place(example: Example) -> float:
+    """Return where an example stands between 0 and 1, by its text alone."""
+    return derive(0, "probe", example.text, example.text_b or "") / 2**63

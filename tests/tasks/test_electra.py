@@ -1,0 +1,150 @@
+"""ELECTRA: what the generator fills in is what the discriminator is asked about."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from bertworks.core.batch import Batch
+from bertworks.core.pieces import IGNORE
+from bertworks.data.packing import Features, Goal, flatten
+from bertworks.model.config import EncoderConfig
+from bertworks.tasks.catalog import make_task
+from bertworks.tasks.electra import Electra, draw, fill_in, generator_config
+from bertworks.tasks.task import TaskModel
+
+MASK = 4
+
+
+@pytest.fixture
+def learner(config) -> Electra:
+    small = generator_config(config, 0.5)
+    generator = TaskModel(small, [make_task("fill_mask")], seed=2, deviation=0.3)
+    return Electra(generator, TaskModel(config, [make_task("replaced_token")], seed=3))
+
+
+@pytest.fixture
+def batch() -> Batch:
+    random = np.random.default_rng(5)
+    texts = []
+    for length in (7, 13, 13):
+        tokens = random.integers(5, 50, size=length)
+        at = np.sort(random.permutation(np.arange(1, length - 1))[:3])
+        goals = {
+            "fill_mask": Goal(tokens[at], at),
+            "replaced_token": Goal(np.zeros(length - 2, np.int64), np.arange(1, length - 1)),
+        }
+        hidden = tokens.copy()
+        hidden[at] = MASK
+        texts.append(Features(hidden, np.zeros(length, np.int64), goals))
+    return flatten(texts)
+
+
+@pytest.mark.parametrize(
+    ("size", "share", "width", "num_heads", "inner"),
+    [
+        ("electra-small", 1 / 4, 64, 1, 256),
+        ("electra-base", 1 / 3, 256, 4, 1024),
+        ("electra-large", 1 / 4, 256, 4, 1024),
+    ],
+)
+def test_generators_are_those_that_were_published(
+    size: str, share: float, width: int, num_heads: int, inner: int
+) -> None:
+    config = EncoderConfig.named(size)
+    made = generator_config(config, share)
+    assert (made.hidden_size, made.num_heads, made.feed_forward_size) == (width, num_heads, inner)
+    assert (made.num_layers, made.piece_size) == (config.num_layers, config.piece_size)
+
+
+@pytest.mark.parametrize("size", ["electra-1x64", "modern-2x66", "recurrent-1x64", "albert-1x128"])
+@pytest.mark.parametrize("share", [0.01, 0.25, 0.99])
+def test_a_generator_of_any_share_can_be_built(size: str, share: float) -> None:
+    config = replace(EncoderConfig.named(size), vocab_size=31, max_positions=9)
+    generator = TaskModel(generator_config(config, share), [make_task("fill_mask")])
+    Electra(generator, TaskModel(config, [make_task("replaced_token")]))
+
+
+def test_both_networks_share_their_tables_and_nothing_else(learner) -> None:
+    ours, theirs = learner.generator.encoder, learner.discriminator.encoder
+    for table in ("pieces", "positions", "segments"):
+        assert getattr(ours.embeddings, table) is getattr(theirs.embeddings, table)
+    shared = {id(p) for p in ours.parameters()} & {id(p) for p in theirs.parameters()}
+    assert len(shared) == 3
+    num = [len(list(model.parameters())) for model in (learner, learner.generator)]
+    assert num[0] == num[1] + len(list(learner.discriminator.parameters())) - 3
+
+
+def test_pieces_are_drawn_from_the_softmax() -> None:
+    torch.manual_seed(11)
+    logits = torch.tensor([2.0, 0.0, 1.0, -30.0]).repeat(20_000, 1)
+    shares = torch.bincount(draw(logits), minlength=4) / 20_000
+    torch.testing.assert_close(shares, logits[0].softmax(0), atol=0.015, rtol=0)
+
+
+def test_a_piece_that_comes_out_as_it_was_is_original(batch) -> None:
+    hidden = batch.targets["fill_mask"]
+    pieces = hidden.values.clone()
+    pieces[[1, 4]] += 1
+    filled = fill_in(batch, hidden, pieces)
+    places = hidden.at[[1, 4]]
+    asked = filled.targets["replaced_token"]
+    assert asked.at[asked.values == 1].tolist() == places.tolist()
+    assert MASK not in filled.tokens
+    whole = filled.tokens.clone()
+    whole[places] -= 1
+    assert whole.tolist() == batch.tokens.index_copy(0, hidden.at, hidden.values).tolist()
+    assert batch.tokens.tolist().count(MASK) == 9  # what was lent is as it was
+
+
+def test_what_is_not_asked_is_not_answered(batch) -> None:
+    hidden, asked = batch.targets["fill_mask"], batch.targets["replaced_token"]
+    values = asked.values.clone()
+    values[::2] = IGNORE
+    half = replace(
+        batch, targets={**batch.targets, "replaced_token": replace(asked, values=values)}
+    )
+    found = fill_in(half, hidden, hidden.values + 1).targets["replaced_token"].values
+    whole = fill_in(batch, hidden, hidden.values + 1).targets["replaced_token"].values
+    assert found[1::2].tolist() == whole[1::2].tolist()
+    assert set(found[::2].tolist()) == {IGNORE}
+
+
+def test_the_discriminator_reads_what_the_generator_drew(learner, batch) -> None:
+    learner.eval()
+    torch.manual_seed(1)
+    judged = learner.judged(batch)
+    assert list(judged) == ["fill_mask", "replaced_token"]
+    torch.manual_seed(1)
+    guessed, hidden = learner.generator.judged(batch)["fill_mask"]
+    filled = fill_in(batch, hidden, draw(guessed))
+    assert torch.equal(judged["replaced_token"][1].values, filled.targets["replaced_token"].values)
+    expected = learner.discriminator.logits(filled, "replaced_token")
+    assert torch.equal(judged["replaced_token"][0], expected)
+    torch.manual_seed(2)
+    other = learner.judged(batch)
+    assert torch.equal(other["fill_mask"][0], judged["fill_mask"][0])
+    assert not torch.equal(other["replaced_token"][0], judged["replaced_token"][0])
+
+
+def test_nothing_flows_back_through_what_was_drawn(learner, batch) -> None:
+    torch.manual_seed(1)
+    learner(batch)["replaced_token"].backward()
+    shared = {id(p) for p in learner.discriminator.parameters()}
+    own = [p for p in learner.generator.parameters() if id(p) not in shared]
+    assert own
+    assert all(p.grad is None for p in own)
+    learner(batch)["fill_mask"].backward()
+    assert any(p.grad is not None for p in own)
+
+
+def test_every_weight_learns_from_both_losses(learner, batch) -> None:
+    torch.manual_seed(1)
+    torch.stack(list(learner(batch).values())).sum().backward()
+    idle = [
+        name
+        for name, p in learner.named_parameters()
+        if (p.grad is None or not p.grad.any()) and "pooler" not in name
+    ]
+    assert idle == []
