@@ -17,11 +17,12 @@ import bertworks
 from bertworks.cli.commands import COMMANDS
 from bertworks.cli.main import parse
 from bertworks.core.artifact import read_manifest
-from bertworks.core.settings import Setting, as_command, settings_of
+from bertworks.core.settings import Ramp, Setting, as_command, settings_of
 from bertworks.stages.settings import (
     ExtendVocabSettings,
     FinetuneSettings,
     MachineSettings,
+    ObjectiveSettings,
     PretrainSettings,
 )
 
@@ -166,7 +167,7 @@ def test_an_unknown_flag_is_named_with_the_likely_one(
     [
         (["pretrain", "--steps"], "--steps: expected one argument"),
         (["evaluate", "--columns"], "--columns: expected at least one argument"),
-        (["pretrain", "--next-sentence=yes"], "ignored explicit argument 'yes'"),
+        (["finetune", "--fresh=yes"], "ignored explicit argument 'yes'"),
         (["pretrain"], "pretrain needs SHARDS and --out"),
         (["learn-vocab", "--out", "o"], "learn-vocab needs TEXT"),
         (["finetune", "--model", "m"], "finetune needs --train and --dev and --out"),
@@ -194,13 +195,16 @@ def test_files_may_stand_before_between_and_behind_the_flags(words: str) -> None
 
 def test_flags_win_over_the_recipe_and_the_recipe_over_defaults(tmp_path: Path) -> None:
     recipe = tmp_path / "mine.toml"
-    recipe.write_text("[pretrain]\nsteps = 7\nlr = 0.5\nnext_sentence = false\nbatch-tokens = 99\n")
+    recipe.write_text(
+        "[pretrain]\nsteps = 7\nlr = 0.5\nobjectives = ['fill_mask']\nbatch-tokens = '99..33'\n"
+    )
     words = ["pretrain", "sh", "--out", "o", "--recipe", str(recipe)]
     _, settings, _ = parse(words)
-    assert (settings.steps, settings.lr, settings.batch_tokens) == (7, 0.5, 99)
-    assert not settings.next_sentence
-    _, settings, _ = parse([*words, "--steps", "3", "--next-sentence"])
-    assert (settings.steps, settings.lr, settings.next_sentence) == (3, 0.5, True)
+    assert (settings.steps, settings.lr, settings.batch_tokens) == (7, 0.5, Ramp(99, 33))
+    assert settings.objective.objectives == ("fill_mask",)
+    _, settings, _ = parse([*words, "--steps", "3", "--objectives", "replaced_token"])
+    assert (settings.steps, settings.lr) == (3, 0.5)
+    assert settings.objective.objectives == ("replaced_token",)
     assert settings.mask_rate == PretrainSettings(Path("s"), out=Path("o")).mask_rate
 
 
@@ -238,7 +242,8 @@ def test_the_table_of_a_command_of_two_words_has_a_hyphen(tmp_path: Path, comman
         ("[pretrain]\nsteps = 0", "must be a whole number of at least 1"),
         ("[pretrain]\nlr = nan", "lr is nan, but it must be a number above 0"),
         ("[pretrain]\nsteps = inf", "steps is inf, but it must be a whole number"),
-        ("[pretrain]\nnext_sentence = 1", "must be true or false"),
+        ("[pretrain]\nobjectives = [1]", "objectives is 1, but it must be a word"),
+        ("[pretrain]\nmask_rate = '0.3..1'", "must be a number or a ramp A..B above 0 and below 1"),
         ("[pretrain]\nout = ['a', 'b']", "out is ['a', 'b'], but it must be a path"),
         ("[pretrain]\nresume = 'always'", "must be never or auto"),
         ("[pretrian]\nsteps = 3", "'pretrian' at its top, which is no command; did you mean pret"),
@@ -340,6 +345,11 @@ def test_a_place_that_cannot_be_is_one_sentence(text: Path, command: Run) -> Non
 
 names = st.text(st.characters(min_codepoint=33, max_codepoint=0x4E2D, exclude_characters="-\x7f"))
 paths = names.filter(lambda name: name.strip() and "\0" not in name).map(Path)
+objectives = st.builds(
+    ObjectiveSettings,
+    objectives=st.lists(st.sampled_from(["fill_mask", "next_piece=1..0.5"]), max_size=2).map(tuple),
+    causal_share=st.floats(0.001, 1).map(lambda share: Ramp(share, share)),
+)
 machines = st.builds(
     MachineSettings,
     device=st.sampled_from(["auto", "cpu", "cuda"]),
@@ -361,8 +371,8 @@ def is_run_again(name: str, settings: Any) -> bool:
         out=paths,
         steps=st.integers(1, 10**9),
         lr=st.floats(1e-12, 1e12),
-        mask_rate=st.floats(0.001, 0.999),
-        next_sentence=st.booleans(),
+        mask_rate=st.builds(Ramp, st.floats(0.001, 0.999), st.floats(0.001, 0.999)),
+        objective=objectives,
         seed=st.integers(-(10**30), 10**30),
         machine=machines,
     )

@@ -1,17 +1,24 @@
 """Recipes are found by name or path, and say only what commands know."""
 
+import json
+import random
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bertworks.cli.commands import COMMANDS
+from bertworks.cli.main import parse
 from bertworks.cli.recipes import FOLDERS, read_recipe
 from bertworks.core.errors import UsageError
-from bertworks.core.settings import read_values
+from bertworks.core.settings import Ramp, read_values
 
 NAMES = list(COMMANDS)
 SHIPPED = sorted({path for folder in FOLDERS for path in folder.glob("*.toml")})
+
+NETWORKS = [path for path in SHIPPED if path.stem not in ("quickstart", "mixers")]
 
 
 def resolve(recipe: str) -> dict[str, dict[str, object]]:
@@ -81,3 +88,86 @@ def test_only_the_table_of_the_command_is_read(tmp_path: Path) -> None:
     assert read_recipe(str(recipe), "finetune", commands=NAMES) == {"epochs": 2}
     with pytest.raises(UsageError, match=r"has no table \[tokenize\]; add one or choose another"):
         read_recipe(str(recipe), "tokenize", commands=NAMES)
+
+
+# Each pre-trains: the same settings for a tiny network of the same family
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory, command: Callable[..., Any]) -> Path:
+    """Tokenize a few documents with pieces of words."""
+    folder = tmp_path_factory.mktemp("recipes")
+    chance = random.Random(4)
+    words = ["river", "boat", "water", "engine", "wheel", "road", "swim", "drive"]
+    documents = (
+        "\n".join(" ".join(chance.choices(words, k=6)) + "." for _ in range(4)) for _ in range(40)
+    )
+    (folder / "text.txt").write_text("\n\n".join(documents))
+    text, tokenizer, out = folder / "text.txt", folder / "tokenizer", folder / "shards"
+    learned = command("learn-vocab", text, "--out", tokenizer, "--size", 90)
+    assert learned.code == 0, learned.err
+    words = ["tokenize", text, "--tokenizer", tokenizer, "--out", out]
+    tokenized = command(*words, "--held-out", 0.2, "--workers", 1)
+    assert tokenized.code == 0, tokenized.err
+    return out
+
+
+@pytest.mark.parametrize("path", NETWORKS, ids=lambda path: path.stem)
+def test_every_recipe_of_a_network_trains_a_tiny_one_of_its_kind(
+    path: Path, shards: Path, tmp_path: Path, command: Callable[..., Any]
+) -> None:
+    settings = resolve(str(path))["pretrain"]
+    family = str(settings["size"]).rpartition("-")[0]
+    changed = {"size": f"{family}-2x64", "longest": 32, "batch-tokens": 512, "accumulate": 2}
+    changed |= {"steps": 2, "evaluate-every": 1, "checkpoint-every": 1}
+    if "short_longest" in settings:
+        changed |= {"short-longest": 16, "short-share": 0.5}
+    words = [word for name, value in changed.items() for word in (f"--{name}", value)]
+    ended = command(
+        "pretrain", shards, "--recipe", path.stem, "--out", tmp_path / "run", *words, "--json"
+    )
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["steps"] == 2
+
+
+def test_a_flag_for_the_time_puts_the_steps_of_a_recipe_aside(tmp_path: Path) -> None:
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text("[pretrain]\nsteps = 5\nlr = 0.5\n")
+    words = ["pretrain", "shards", "--out", "run", "--recipe", str(recipe)]
+    _, by_steps, _ = parse(words)
+    _, by_time, _ = parse([*words, "--budget", "25m"])
+    assert (by_steps.steps, by_steps.budget) == (5, None)
+    assert (by_time.steps, by_time.budget, by_time.lr) == (None, "25m", 0.5)
+    assert by_time.mask_rate == by_steps.mask_rate
+    recipe.write_text("[pretrain]\nbudget = '2h'\n")
+    _, by_steps, _ = parse([*words, "--steps", "7"])
+    assert (by_steps.steps, by_steps.budget) == (7, None)
+
+
+def test_a_flag_for_the_time_settles_what_moves_over_the_steps_of_a_recipe(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text('[pretrain]\nmask_rate = "0.3..0.2"\nshort_longest = 16\nsteps = 9\n')
+    words = ["pretrain", "shards", "--out", "run", "--recipe", str(recipe)]
+    _, by_steps, _ = parse(words)
+    assert (by_steps.mask_rate, by_steps.short_longest) == (Ramp(0.3, 0.2), 16)
+    assert capsys.readouterr().err == ""
+    _, by_time, _ = parse([*words, "--budget", "25m"])
+    assert (by_time.mask_rate, by_time.short_longest) == (Ramp(0.2, 0.2), None)
+    said = capsys.readouterr().err
+    assert "--budget counts no steps, so the recipe's mask_rate 0.3..0.2 stays at 0.2" in said
+    assert "the recipe's short_longest 16 is left out" in said
+    _, told, _ = parse([*words, "--budget", "25m", "--mask-rate", "0.4..0.1"])
+    assert told.mask_rate == Ramp(0.4, 0.1)  # which pretrain refuses, and says what to type
+
+
+@pytest.mark.parametrize("name", ["bert-base", "modern-6x384"])
+def test_a_recipe_with_ramps_can_be_run_by_time(
+    name: str, shards: Path, tmp_path: Path, command: Callable[..., Any]
+) -> None:
+    small = ["--size", "2x64", "--longest", 32, "--batch-tokens", 512, "--accumulate", 1]
+    words = ["pretrain", shards, "--recipe", name, "--out", tmp_path / "run", *small]
+    ended = command(*words, "--budget", "3s", "--json")
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["steps"] > 1

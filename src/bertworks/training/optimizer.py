@@ -1,20 +1,37 @@
-"""AdamW with bias correction and decoupled decay, none on norms and biases."""
+"""The optimizers by name, and their memory as named tensors."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from bertworks.training.lamb import Lamb
+from bertworks.training.muon import Muon, hidden_matrices
+from bertworks.training.sharding import fitted
+
+OptimizerName = Literal["adamw", "lamb", "muon"]
 BETAS = (0.9, 0.999)
 EPSILON = 1e-6
 
 
-def make_optimizer(model: nn.Module, *, lr: float, weight_decay: float) -> torch.optim.AdamW:
-    """Return the optimizer; matrices decay, vectors do not."""
-    parameters = list(model.parameters())
-    groups = [
-        {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": weight_decay},
-        {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(groups, lr=lr, betas=BETAS, eps=EPSILON, fused=True)
+def make_optimizer(
+    model: nn.Module,
+    *,
+    lr: float,
+    weight_decay: float,
+    name: OptimizerName = "adamw",
+    betas: tuple[float, float] = BETAS,
+    epsilon: float = EPSILON,
+) -> torch.optim.Optimizer:
+    """Return an optimizer with bias correction and decoupled decay, none on norms and biases."""
+    if name == "lamb":
+        matrices, vectors = _groups(model.parameters(), weight_decay)
+        return Lamb([matrices, vectors | {"trusts": False}], lr=lr, betas=betas, eps=epsilon)
+    hidden = hidden_matrices(model) if name == "muon" else {}
+    groups = _groups((p for p in model.parameters() if p not in hidden), weight_decay)
+    adamw = torch.optim.AdamW(groups, lr=lr, betas=betas, eps=epsilon, fused=True)
+    return Muon(hidden, adamw, lr=lr, weight_decay=weight_decay) if hidden else adamw
 
 
 def set_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
@@ -33,12 +50,22 @@ def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dic
 
 
 def restore_optimizer(
-    model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]
+    model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]
 ) -> None:
-    """Put named tensors back into the optimizer's memory."""
+    """Put named tensors back into the optimizer's memory, in place of what it remembers now."""
     parameters = dict(model.named_parameters())
+    optimizer.state.clear()
     for key, value in tensors.items():
         name, _, entry = key.rpartition(":")
         parameter = parameters[name]
         device = "cpu" if entry == "step" and not parameter.is_cuda else parameter.device
-        optimizer.state[parameter][entry] = value.to(device)
+        optimizer.state[parameter][entry] = fitted(value, parameter).to(device)
+
+
+def _groups(parameters: Iterable[nn.Parameter], weight_decay: float) -> list[dict[str, Any]]:
+    """Part matrices, which decay, from vectors, which do not."""
+    given = list(parameters)
+    return [
+        {"params": [p for p in given if p.dim() >= 2], "weight_decay": weight_decay},
+        {"params": [p for p in given if p.dim() < 2], "weight_decay": 0.0},
+    ]

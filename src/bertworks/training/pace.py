@@ -1,0 +1,134 @@
+"""How far a run has come and when it ends: by its steps, or by the time that it has."""
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from bertworks.core.errors import UsageError
+from bertworks.training.schedule import ScheduleName, rate_at
+
+UNITS = {"h": 3600, "m": 60, "s": 1}
+SECONDS_TO_CLOSE = 1.0  # beside what is measured
+
+
+def seconds_of(duration: str) -> int:
+    """Read a duration such as 25m, 90s or 1h30m."""
+    found = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", duration)
+    numbers = (int(number or 0) for number in found.groups()) if found else ()
+    seconds = sum(number * size for number, size in zip(numbers, UNITS.values(), strict=False))
+    if not seconds:
+        raise UsageError(f"the budget is {duration!r}, but it must be a time such as 25m or 1h30m")
+    return seconds
+
+
+@dataclass
+class Budget:
+    """The time that a run has; its clock starts here."""
+
+    seconds: float
+    clock: Callable[[], float]
+    began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.began = self.clock()
+
+    def spent(self) -> float:
+        """Return the seconds since the start."""
+        return self.clock() - self.began
+
+
+@dataclass(kw_only=True)
+class Pace:
+    """Where a run stands between its first step and its end, and how fast it learns there."""
+
+    steps: int | None  # None: as many as the budget allows
+    budget: Budget | None = None
+    schedule: ScheduleName = "linear"
+    warmup: float = 0.0  # in steps, or in seconds of the budget
+    decay: float = 0.2  # the share of the run in which the stable schedule falls
+    already: float = 0.0  # seconds of the budget that were spent before
+
+    has_ended: bool = field(default=False, init=False)
+    _ready: float = field(default=0.0, init=False)  # when the first step was over
+    _begun: float = field(default=0.0, init=False)  # when the step at hand began
+    _quickest: float = field(default=math.inf, init=False)  # seconds of a step
+    _taken: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list), init=False)
+
+    @property
+    def seconds(self) -> float:
+        """The part of the budget that is spent; without one nobody looks at the clock."""
+        return self.already + self.budget.spent() if self.budget else 0.0
+
+    @property
+    def end(self) -> float:
+        """Where the rate would come to nothing: just behind the last step."""
+        if self.budget is None:
+            return (self.steps or 0) + 1
+        return self.budget.seconds - self._seconds_to_end()
+
+    def rate(self, step: int) -> float:
+        """Return the share of the highest learning rate for a step that begins now."""
+        self._get_ready()
+        self._begun = self.seconds
+        return rate_at(
+            self._begun - self._ready if self.budget else step,
+            schedule=self.schedule,
+            warmup=self.warmup,
+            end=self.end - self._ready,
+            decay=self.decay,
+        )
+
+    def share(self, step: int) -> float:
+        """Return how much of the run lies behind a step."""
+        if self.steps is not None:
+            return step / self.steps
+        return min((self.seconds - self._ready) / max(self.end - self._ready, 1e-9), 1.0)
+
+    def is_last(self, step: int) -> bool:
+        """Tell whether a step that has just been taken is the last."""
+        if self.budget is None:
+            self.has_ended = step == self.steps
+        else:
+            self._get_ready()
+            spent, is_first = self.seconds, math.isinf(self._quickest)
+            self._quickest = min(self._quickest, spent - self._begun)
+            # The first step also prepares those that follow, and tells little about them.
+            self.has_ended = spent + (0.0 if is_first else self._quickest) >= self.end
+        return self.has_ended
+
+    def goes_on_after(self, step: int) -> bool:
+        """Tell whether a run that stands at a step has any left."""
+        if self.steps is not None:
+            return step < self.steps
+        return not self.has_ended and self.seconds < self.end
+
+    def note(self) -> str:
+        """Say how much time is left, of a budget."""
+        return f", {max(self.end - self.seconds, 0):,.0f} s left" if self.budget else ""
+
+    def wants(self, work: str) -> bool:
+        """Tell whether it has yet to be seen how long some work takes."""
+        return self.budget is not None and work not in self._taken
+
+    @contextmanager
+    def timing(self, work: str) -> Iterator[None]:
+        """Measure work that will be done once more at the end."""
+        begun = self.seconds
+        yield
+        self._taken[work].append(self.seconds - begun)
+
+    def _get_ready(self) -> None:
+        """Let the rate begin to move only after the first step, which prepares those that follow.
+
+        What is opened, timed and compiled before that would use up the rise of the rate.
+        """
+        if math.isinf(self._quickest) and not self.already:
+            self._ready = self.seconds
+
+    def _seconds_to_end(self) -> float:
+        """Return what the last evaluations and saves will take: the loop's and the stage's."""
+        longest = (max(taken[1:] or taken) for taken in self._taken.values())
+        return SECONDS_TO_CLOSE + 2 * sum(longest)

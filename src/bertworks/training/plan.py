@@ -1,0 +1,74 @@
+"""What a training run is asked to do."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Literal, Self
+
+from bertworks.core.crew import Crew
+from bertworks.core.errors import UsageError
+from bertworks.core.settings import Ramp
+from bertworks.training.optimizer import BETAS, EPSILON, OptimizerName
+from bertworks.training.pace import Budget, Pace
+from bertworks.training.schedule import ScheduleName
+
+Sharding = Literal["none", "full"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingPlan:
+    """How long and how fast a model learns."""
+
+    steps: int | None = None  # None: as many as the budget allows
+    budget: Budget | None = None
+    lr: float
+    schedule: ScheduleName = "linear"
+    warmup: float = 0.0  # steps, or seconds of the budget
+    decay: float = 0.2  # the share of the run in which a stable schedule falls
+    optimizer: OptimizerName = "adamw"
+    betas: tuple[float, float] = BETAS
+    epsilon: float = EPSILON
+    weight_decay: float = 0.01
+    average: float = 0.0  # of the weights, over about 1 / (1 - average) steps; 0: none
+    clip: float = 1.0  # the largest norm of a gradient
+    weights: Mapping[str, Ramp] = field(default_factory=dict)  # of the tasks' losses; others are 1
+    spike: float = 0.0  # a loss so many times its average is not learned from; 0: every one is
+    seed: int = 0
+    workers: int = 0
+    checkpoint_every: int = 0  # steps; 0: only when interrupted
+    evaluate_every: int = 0  # steps; 0: never
+    sharding: Sharding = "none"  # what of a model lies in each of the processes that train it
+    is_nested: bool = False  # in another run, which shows its meter and heeds signals
+
+    def __post_init__(self) -> None:
+        if self.sharding == "full" and self.optimizer != "adamw":
+            raise UsageError(
+                f"--optimizer {self.optimizer} looks at whole matrices, but --sharding full leaves "
+                "each process some rows; use --optimizer adamw or --sharding none"
+            )
+
+    def weights_at(self, share: float) -> dict[str, float]:
+        """Return the weights of the tasks' losses after a share of the run."""
+        return {name: ramp.at(share) for name, ramp in self.weights.items()}
+
+    def pace(self, *, already: float) -> Pace:
+        """Return where a run stands that has spent so many seconds of its budget before."""
+        return Pace(
+            steps=self.steps,
+            budget=self.budget,
+            schedule=self.schedule,
+            warmup=self.warmup,
+            decay=self.decay,
+            already=already,
+        )
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A model's scores in the middle of a run; a higher score is better."""
+
+    score: float | None  # None: no moment is better than another, so the last weights stand
+    metrics: dict[str, float]
+
+    def agreed(self, crew: Crew) -> Self:
+        """Return the scores that the first process has found."""
+        return type(self)(**crew.agree(asdict(self)))

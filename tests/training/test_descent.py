@@ -1,0 +1,98 @@
+"""A descent: with every optimizer it goes on after a stop as if there had been none."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from bertworks.tasks.task import TaskModel
+from bertworks.training.descent import Descent
+from bertworks.training.plan import TrainingPlan
+from bertworks.training.run import Counters, Run
+
+PLAN = TrainingPlan(steps=9, lr=0.02, weight_decay=0.1)
+KINDS = {
+    "adamw": {},
+    "lamb": {"optimizer": "lamb"},
+    "muon": {"optimizer": "muon"},
+    "averaged": {"average": 0.7},
+    "muon, averaged": {"optimizer": "muon", "average": 0.9},
+}
+MakeModel = Callable[..., TaskModel]
+MakeRun = Callable[..., Run]
+
+
+def walk(descent: Descent, steps: range) -> dict[str, Tensor]:
+    """Step along drawn gradients; some parameters have none in the first steps."""
+    for step in steps:
+        random = torch.Generator().manual_seed(step)
+        for name, parameter in descent.model.named_parameters():
+            gradient = torch.randn(parameter.shape, generator=random)
+            parameter.grad = None if "next_sentence" in name and step < 2 else gradient
+        descent.step(0.01 * (step + 1))
+        descent.forget_gradients()
+    state = descent.state()
+    return {
+        f"{file}/{name}": tensor.detach().clone()
+        for file, tensors in state.items()
+        for name, tensor in tensors.items()
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("stop", [1, 4])
+def test_a_descent_goes_on_from_a_checkpoint_in_the_same_bits(
+    kind: str, stop: int, make_model: MakeModel, make_run: MakeRun, same_bits
+) -> None:
+    plan = replace(PLAN, **KINDS[kind])
+    whole = walk(Descent(make_model(), plan), range(7))
+    first, run = Descent(make_model(), plan), make_run()
+    walk(first, range(stop))
+    run.write(first.state(), Counters(step=stop))
+    again = Descent(make_model(seed=5), plan)
+    assert again.restore(make_run(resume=True)).step == stop
+    assert same_bits(walk(again, range(stop, 7)), whole)
+    forgetful = Descent(make_model(), plan)
+    forgetful.model.load_state_dict(first.model.state_dict())
+    assert not same_bits(walk(forgetful, range(stop, 7)), whole)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_going_back_takes_the_memory_back_too(
+    kind: str, make_model: MakeModel, make_run: MakeRun, same_bits
+) -> None:
+    plan = replace(PLAN, **KINDS[kind])
+    descent, run = Descent(make_model(), plan), make_run()
+    walk(descent, range(2))
+    run.write(descent.state(), Counters(step=2))
+    expected = walk(descent, range(2, 5))
+    run.write(descent.state(), Counters(step=5))
+    assert descent.go_back(run, before=3).step == 2
+    assert same_bits(walk(descent, range(2, 5)), expected)
+
+
+def test_gradients_are_forgotten(make_model: MakeModel) -> None:
+    descent = Descent(make_model(), PLAN)
+    for parameter in descent.model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    descent.forget_gradients()
+    assert all(parameter.grad is None for parameter in descent.model.parameters())
+
+
+def test_a_run_ends_with_its_best_weights_or_its_average(
+    make_model: MakeModel, make_run: MakeRun, weights_of, same_bits
+) -> None:
+    descent, run = Descent(make_model(), replace(PLAN, average=0.5)), make_run()
+    walk(descent, range(2))
+    best = weights_of(descent.model)
+    run.write_best(best, 2)
+    walk(descent, range(2, 4))
+    mean = descent.state()["average"]
+    last = weights_of(descent.model)
+    descent.finish(run, Counters(step=4))
+    assert same_bits(weights_of(descent.model), {name: mean[name] for name in best})
+    assert not same_bits(weights_of(descent.model), last)
+    descent.finish(run, Counters(step=4, best_step=2))
+    assert same_bits(weights_of(descent.model), best)

@@ -1,0 +1,173 @@
+"""Where a run stands: by steps it never looks at the clock, by a budget it ends on time."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertworks.core.errors import UsageError
+from bertworks.training.pace import SECONDS_TO_CLOSE, Budget, Pace, seconds_of
+
+
+class Clock:
+    """A clock that goes only when it is told to."""
+
+    def __init__(self, now: float = 1000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def run_through(pace: Pace, clock: Clock, *, step_time: float, evaluation: float = 0.0) -> int:
+    """Take steps until the last, and do what is done at the end; return how many."""
+    with pace.timing("evaluation"):
+        clock.now += evaluation
+    step = 0
+    while pace.goes_on_after(step):
+        step += 1
+        pace.rate(step)
+        clock.now += step_time
+        if pace.is_last(step):
+            break
+    clock.now += 2 * evaluation
+    return step
+
+
+@pytest.mark.parametrize(
+    ("duration", "seconds"),
+    [("90s", 90), ("25m", 1500), ("2h", 7200), ("1h30m", 5400), ("1h1m1s", 3661), ("100m", 6000)],
+)
+def test_a_duration_is_read_in_hours_minutes_and_seconds(duration: str, seconds: int) -> None:
+    assert seconds_of(duration) == seconds
+
+
+@pytest.mark.parametrize(
+    "duration", ["", "25", "m", "0m", "-5m", "1.5h", "30m1h", "25 m", "25min", "1d"]
+)
+def test_what_is_no_duration_is_refused_with_an_example(duration: str) -> None:
+    with pytest.raises(UsageError, match="must be a time such as 25m or 1h30m"):
+        seconds_of(duration)
+
+
+def test_a_run_by_steps_never_looks_at_the_clock() -> None:
+    pace = Pace(steps=7, warmup=2)
+    assert [pace.rate(step) for step in (1, 2, 7)] == pytest.approx([1 / 2, 1, 1 / 6])
+    assert [pace.is_last(step) for step in (1, 6, 7)] == [False, False, True]
+    assert [pace.goes_on_after(step) for step in (0, 6, 7)] == [True, True, False]
+    assert [pace.share(step) for step in (0, 7)] == [0, 1]
+    assert (pace.seconds, pace.note(), pace.wants("save")) == (0.0, "", False)
+
+
+def test_a_budget_starts_when_it_is_made() -> None:
+    clock = Clock()
+    budget = Budget(60.0, clock=clock)
+    clock.now += 7
+    assert budget.spent() == 7
+    assert Pace(steps=None, budget=budget, already=20).seconds == 27
+
+
+@given(
+    seconds=st.integers(20, 5000),
+    step_time=st.floats(0.1, 1.0),
+    evaluation=st.floats(0.0, 3.0),
+    already=st.floats(0, 5),
+)
+def test_a_run_ends_in_time_and_wastes_little_of_it(
+    seconds: int, step_time: float, evaluation: float, already: float
+) -> None:
+    clock = Clock()
+    pace = Pace(steps=None, budget=Budget(seconds, clock=clock), already=already)
+    run_through(pace, clock, step_time=step_time * seconds / 100, evaluation=evaluation)
+    spent = already + clock.now - 1000
+    assert spent <= seconds + 1e-6
+    assert spent >= seconds - SECONDS_TO_CLOSE - 2 * step_time * seconds / 100 - 1e-6
+
+
+def test_a_run_that_does_not_measure_its_end_would_be_late() -> None:
+    clock = Clock()
+    pace = Pace(steps=None, budget=Budget(100, clock=clock))
+    run_through(pace, clock, step_time=0.5, evaluation=0.0)
+    clock.now += 2 * 10  # an evaluation that nobody had timed
+    assert clock.now - 1000 > 100
+
+
+def test_a_first_step_that_takes_long_does_not_end_the_run() -> None:
+    clock = Clock()
+    pace = Pace(steps=None, budget=Budget(100, clock=clock))
+    pace.rate(1)
+    clock.now += 60
+    assert not pace.is_last(1)
+    pace.rate(2)
+    clock.now += 1
+    assert not pace.is_last(2)
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine", "stable"])
+def test_the_rate_has_come_down_when_the_time_is_over(schedule: str) -> None:
+    clock = Clock()
+    pace = Pace(steps=None, budget=Budget(1000, clock=clock), schedule=schedule, warmup=100.0)
+    rates = []
+    while not pace.has_ended:
+        rates.append(pace.rate(len(rates) + 1))
+        clock.now += 1.0
+        pace.is_last(len(rates))
+    assert rates[51] == pytest.approx(0.5)  # the rise begins after the first
+    assert rates[101] == 1
+    assert max(rates) == 1
+    assert rates[-1] < 0.01
+    assert 990 < len(rates) <= 1000
+
+
+def test_what_is_prepared_does_not_use_up_the_rise_of_the_rate() -> None:
+    clock = Clock()
+    pace = Pace(steps=None, budget=Budget(1000, clock=clock), warmup=20.0)
+    clock.now += 50  # shards are opened
+    rates = [pace.rate(1)]
+    clock.now += 40  # kernels are compiled
+    pace.is_last(1)
+    for step in range(2, 13):
+        rates.append(pace.rate(step))
+        clock.now += 2
+        pace.is_last(step)
+    assert rates == pytest.approx([0, *(number / 10 for number in range(11))])
+    assert pace.share(12) == pytest.approx(22 / (1000 - SECONDS_TO_CLOSE - 90))
+
+
+def test_a_first_step_that_takes_all_the_time_is_the_last() -> None:
+    clock = Clock()
+    pace = Pace(steps=None, budget=Budget(9, clock=clock), warmup=2.0)
+    assert (pace.rate(1), pace.share(1)) == (0, 0)
+    clock.now += 9 - SECONDS_TO_CLOSE
+    assert pace.is_last(1)
+    assert 0 <= pace.share(1) <= 1
+
+
+def test_a_resumed_run_goes_on_with_what_was_left() -> None:
+    clock = Clock()
+    pace = Pace(steps=None, budget=Budget(100, clock=clock), already=60)
+    steps = run_through(pace, clock, step_time=1.0)
+    assert 36 <= steps <= 40
+    late = Pace(steps=None, budget=Budget(100, clock=clock), already=99.5)
+    assert not late.goes_on_after(7)
+
+
+def test_the_longest_work_counts_but_for_the_first_which_also_prepares() -> None:
+    clock = Clock()
+    pace = Pace(steps=None, budget=Budget(100, clock=clock))
+    ends = []
+    for seconds in (30, 2, 5, 3):
+        with pace.timing("evaluation"):
+            clock.now += seconds
+        ends.append(pace.end)
+    assert ends == [100 - SECONDS_TO_CLOSE - 2 * longest for longest in (30, 2, 5, 5)]
+
+
+def test_under_a_budget_work_is_wanted_until_it_was_timed() -> None:
+    clock = Clock()
+    pace = Pace(steps=None, budget=Budget(100, clock=clock))
+    assert pace.wants("save")
+    with pace.timing("save"):
+        clock.now += 3
+    assert not pace.wants("save")
+    assert pace.wants("evaluation")
+    assert pace.note() == ", 90 s left"

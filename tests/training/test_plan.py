@@ -1,0 +1,20 @@
+"""A plan says what a run is asked to do."""
+
+from bertworks.core.settings import Ramp
+from bertworks.training.pace import Budget
+from bertworks.training.plan import TrainingPlan
+
+
+def test_weights_move_over_the_run_and_those_not_named_are_left_out() -> None:
+    plan = TrainingPlan(steps=5, lr=0.1, weights={"fill_mask": Ramp(1, 0.5), "other": Ramp(2, 2)})
+    assert plan.weights_at(0) == {"fill_mask": 1, "other": 2}
+    assert plan.weights_at(0.5) == {"fill_mask": 0.75, "other": 2}
+    assert TrainingPlan(steps=5, lr=0.1).weights_at(0.5) == {}
+
+
+def test_the_pace_goes_by_steps_or_by_the_budget() -> None:
+    by_steps = TrainingPlan(steps=5, lr=0.1, warmup=2, schedule="cosine").pace(already=0.0)
+    assert (by_steps.steps, by_steps.end, by_steps.rate(1)) == (5, 6, 0.5)
+    budget = Budget(60.0, clock=lambda: 7.0)
+    by_time = TrainingPlan(budget=budget, lr=0.1, warmup=20.0).pace(already=10.0)
+    assert (by_time.steps, by_time.seconds, by_time.rate(1)) == (None, 10.0, 0.5)
