@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,14 +20,42 @@ from bertworks.training.run import whole_checkpoints
 SOURCES = Path(bertworks.__file__).parents[1]
 
 
+PROMISES = {
+    "T1": ("kill -9 at any moment", "100 kills, 30 in a save; the same bits, at most 1 interval"),
+    "T2": ("every kind of run killed", "24 kinds, 3 kills each; the same bits"),
+    "T3": ("killed again in the first save", "the same bits after 2 and 3 kills"),
+    "T4": ("torn checkpoints", "all found, the one before is used, one warning"),
+    "T5": ("disk full or failing", "one sentence, exit 1, the checkpoint before whole"),
+    "T6": ("order of the syncs", "files, manifest, folder, name, parent; none missing"),
+    "T7": ("SIGTERM and SIGINT", "50; saved, exit code 143 or 130, no step lost"),
+    "T8": ("what is kept", "2 good checkpoints, 1 at the least at any kill"),
+    "T9": ("resumed with other settings", "the same order of texts, or refused by name"),
+    "T10": ("saving in the background", "no bit differs"),
+    "D1": ("order of the texts", "3 epochs, each text once, the same after a resume"),
+    "D2": ("poisoned files", "no crash, every bad row named, the others in order"),
+    "D3": ("damaged shards", "all found before the first step"),
+    "N1": ("numbers that are none", "no update, logged with ids, bounded, then exit 1"),
+    "N2": ("spikes of the loss", "left out; within 1 % of the clean loss, the same after kills"),
+    "N3": ("they show", "in the log and in the metrics, never filtered"),
+    "N4": ("such numbers in one process", "all of several processes decide the same"),
+    "P1": ("one of several processes lost", "one sentence, exit 1, a whole checkpoint, resumed"),
+}
+
+
 @dataclass(frozen=True)
 class Fate:
-    """A signal at the n-th event: a log line, a sync, a rename, a tensor file half written."""
+    """A signal, or an error, at the n-th event: a log line, a sync, a tensor file half written.
 
-    event: Literal["record", "restore", "sync", "rename", "unlink", "write", "seconds"]
+    `step` is the log line of that step, `seconds` a moment, `error` what the disk answers.
+    """
+
+    event: Literal[
+        "record", "step", "restore", "go back", "sync", "rename", "unlink", "write", "seconds"
+    ]
     number: float
     signal_number: int = signal.SIGKILL
     whom: Literal["process", "group"] = "process"
+    error: int = 0
 
 
 @dataclass(frozen=True)
@@ -56,15 +85,17 @@ class Commands:
         *,
         fate: Fate | None = None,
         largest_file: int | None = None,
-        forgetful: bool = False,
+        switches: tuple[str, ...] = (),
+        ledger: Path | None = None,
     ) -> Ended:
-        """Run one command, perhaps with a fault on its way."""
+        """Run one command, perhaps with a fault on its way; the switches are those of doomed.py."""
         order = {
             "words": words,
             "said": str(self.said),
             "fate": None if fate is None else list(vars(fate).values()),
             "largest_file": largest_file,
-            "forgetful": forgetful,
+            "switches": switches,
+            "ledger": None if ledger is None else str(ledger),
         }
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -149,7 +180,7 @@ def whole(
         key = json.dumps(changed, sort_keys=True)
         if key not in done:
             out = tmp_path_factory.mktemp("whole") / "run"
-            ended = commands.run(pretrain(out, **changed))
+            ended = commands.run(pretrain(out, **changed), ledger=out.parent / "ledger.jsonl")
             assert ended.code == 0, ended.said
             done[key] = out
         return done[key]
@@ -158,27 +189,48 @@ def whole(
 
 
 @pytest.fixture(scope="session")
+def read_ledger() -> Callable[[Path], dict[int, list[int]]]:
+    """Read which texts each step got; a step that was done again must have got the same."""
+
+    def read(file: Path) -> dict[int, list[int]]:
+        steps: dict[int, list[int]] = {}
+        for line in file.read_text().splitlines():
+            entry = json.loads(line)
+            assert steps.setdefault(entry["step"], entry["ids"]) == entry["ids"]
+        return steps
+
+    return read
+
+
+@pytest.fixture(scope="session")
 def outcome() -> Callable[[Path], dict[str, str]]:
     """Hash all that a finished run left: its model, its log, its last checkpoint, its best."""
 
     def hashes(out: Path) -> dict[str, str]:
         last = whole_checkpoints(out)[-1]
-        kept = [path for path in out.rglob("*") if path.is_file()]
-        files = [
-            path
-            for path in kept
-            if path.name != "manifest.json"  # it names the command, which says --resume
-            and ("checkpoints" not in path.parts or path.parent == last)
-        ]
-        names = {str(path.relative_to(out)) for path in files}
-        assert {"model.safetensors", "log.jsonl", "best/model.safetensors"} <= names
-        assert f"checkpoints/{last.name}/optimizer.safetensors" in names
-        return {
-            str(path.relative_to(out)): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in files
+        best = json.loads((last / "counters.json").read_text())["best_step"]
+        folders = {"": out, "last/": last}
+        if best:  # some objectives have no score that could be best
+            folders["best/"] = out / "best" / f"step-{best:08d}"
+        if (out / "generator").exists():  # an ELECTRA has no best moment
+            folders |= {"best/": out / "generator"}
+        files = {
+            place + path.name: path
+            for place, folder in folders.items()
+            for path in folder.iterdir()
+            if path.is_file() and path.name != "manifest.json"  # it says --resume
         }
+        expected = {"model.safetensors", "log.jsonl", "last/optimizer.safetensors"}
+        assert expected | {f"{place}model.safetensors" for place in folders} <= files.keys()
+        return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
 
     return hashes
+
+
+@pytest.fixture(scope="session")
+def is_same(outcome: Callable[[Path], dict[str, str]]) -> Callable[[Path, Path], bool]:
+    """Tell whether two finished runs ended in the same bits."""
+    return lambda first, second: outcome(first) == outcome(second)
 
 
 @pytest.fixture(scope="session")
@@ -207,8 +259,63 @@ def _as_words(flags: dict[str, Any]) -> list[str]:
     words = []
     for name, value in flags.items():
         flag = name.replace("_", "-")
-        if isinstance(value, bool):
-            words.append(f"--{flag}" if value else f"--no-{flag}")
-        else:
-            words += [f"--{flag}", str(value)]
+        words += [f"--{flag}", *map(str, value if isinstance(value, tuple) else (value,))]
     return words
+
+
+# The table of results
+
+
+@pytest.fixture
+def counted(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Put numbers of a test into the table, such as how many kills it survived."""
+
+    def count(**numbers: int) -> None:
+        request.node.user_properties.append(("counts", numbers))
+
+    return count
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marks known that tie a test to its line of the table."""
+    config.addinivalue_line("markers", "shows(promise): shows that a promise is kept")
+    config.addinivalue_line("markers", "control(promise): shows that breaking it is noticed")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let every result tell what it is about."""
+    for item in items:
+        for kind in ("shows", "control"):
+            for mark in item.iter_markers(kind):
+                item.user_properties.append((kind, mark.args[0]))
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Print the table, when nothing but the fault tests was run."""
+    if [Path(word.partition("::")[0]).name for word in config.args] != ["faults"]:
+        return
+    reports = [
+        r for kind in ("passed", "failed", "error") for r in terminalreporter.stats.get(kind, [])
+    ]
+    terminalreporter.section("what is promised, and what was found")
+    form = "{:4} {:31} {:6} {:8} {:7} {:46} {}"
+    terminalreporter.write_line(
+        form.format("", "fault", "tests", "controls", "result", "counts", "target")
+    )
+    for promise, (what, target) in PROMISES.items():
+        terminalreporter.write_line(form.format(promise, what, *_found(reports, promise), target))
+
+
+def _found(reports: list[Any], promise: str) -> tuple[int, int, str, str]:
+    """Return tests, controls, result and counts of one promise."""
+    showing, controls = (
+        [r for r in reports if (kind, promise) in r.user_properties]
+        for kind in ("shows", "control")
+    )
+    counts: Counter[str] = Counter()
+    for report in showing:
+        for key, numbers in report.user_properties:
+            counts.update(numbers if key == "counts" else {})
+    is_kept = bool(showing and controls) and all(r.passed for r in (*showing, *controls))
+    said = ", ".join(f"{number:,} {key.replace('_', ' ')}" for key, number in counts.items())
+    return len(showing), len(controls), "kept" if is_kept else "BROKEN", said

@@ -1,20 +1,22 @@
 """A process that runs commands in forked children, each of which may meet a fault on its way.
 
 Importing torch is paid once, here. One JSON line in: the words of the command, the file for what it
-says, and the fault. One JSON line out: the exit code, negative for the signal that killed it.
+says, the fault, and the switches that break a promise on purpose. One JSON line out: the exit code,
+negative for the signal that killed it.
 """
 
 import json
 import os
 import resource
+import shutil
 import signal
 import sys
 import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +26,28 @@ import torch
 from torch import nn
 
 from bertworks.cli.main import main
-from bertworks.core.seeds import derive
+from bertworks.core import artifact
+from bertworks.core.seeds import derive, random_at
+from bertworks.data import corpus_batches, shards
 from bertworks.model import weights
 from bertworks.stages import finetune, pretrain  # noqa: F401 (for their imports)
 from bertworks.tasks.metrics import scikit_learn
-from bertworks.training import loop
+from bertworks.training import loop, run, together
 from bertworks.training.optimizer import make_optimizer
 from bertworks.training.run import Run
+from bertworks.training.saver import Saver
+
+SECONDS_PER_SLOW_SYNC = 0.015
 
 
 class Fate:
-    """What is to happen, and when: at the n-th event of a kind."""
+    """What is to happen, and when: at the n-th event of a kind, or at a step."""
 
-    def __init__(self, event: str, number: float, signal_number: int, whom: str) -> None:
+    def __init__(
+        self, event: str, number: float, signal_number: int, whom: str, error: int
+    ) -> None:
         self.event, self.number, self.signal, self.whom = event, number, signal_number, whom
+        self.error = error
         self.seen: Counter[str] = Counter()
 
     def meet(self, event: str) -> bool:
@@ -46,12 +56,14 @@ class Fate:
         return event == self.event and self.seen[event] == self.number
 
     def strike(self, event: str) -> None:
-        """Send the signal when the fatal event has come."""
+        """Do what is to be done when the fatal event has come."""
         if self.meet(event):
             self.send()
 
     def send(self) -> None:
-        """Send the signal to this process, or also to its workers, who then see a stranger."""
+        """Fail, or send the signal: to this process, or also to its workers, from a stranger."""
+        if self.error:
+            raise OSError(self.error, os.strerror(self.error))
         if self.whom == "process":
             os.kill(os.getpid(), self.signal)
             return
@@ -66,17 +78,28 @@ class Fate:
         """Put the fate in the way of what touches the disk."""
         if self.event == "seconds":
             threading.Thread(target=self._wait, daemon=True).start()
+        around_rename = _before if self.error else _after
         os.fsync = _before(os.fsync, lambda: self.strike("sync"))
-        os.rename = _after(os.rename, lambda: self.strike("rename"))
-        os.replace = _after(os.replace, lambda: self.strike("rename"))
+        os.rename = around_rename(os.rename, lambda: self.strike("rename"))
+        os.replace = around_rename(os.replace, lambda: self.strike("rename"))
         os.unlink = _after(os.unlink, lambda: self.strike("unlink"))
-        Run.record = _after(Run.record, lambda: self.strike("record"))
+        Run.record = self._watching(Run.record)
         Run.restore = _after(Run.restore, lambda: self.strike("restore"))
+        Run.go_back = _after(Run.go_back, lambda: self.strike("go back"))
         weights.save_file = self._tearing(weights.save_file)
 
     def _wait(self) -> None:
         time.sleep(self.number)
         self.send()
+
+    def _watching(self, record: Callable[..., None]) -> Callable[..., None]:
+        def watched(training: Run, entry: dict[str, Any]) -> None:
+            record(training, entry)
+            self.strike("record")
+            if self.event == "step" and entry["step"] == self.number and "lr" in entry:
+                self.send()
+
+        return watched
 
     def _tearing(self, write: Callable[..., None]) -> Callable[..., None]:
         def write_half(tensors: dict[str, Any], path: Path, **kwargs: Any) -> None:
@@ -105,18 +128,123 @@ def _after(function: Callable[..., Any], act: Callable[[], None]) -> Callable[..
     return wrapped
 
 
+# Switches: other ways to run, and the controls, each of which breaks one promise
+
+
+def sync_slowly() -> None:
+    """Make every sync take its time, so that a save is a wide target."""
+    os.fsync = _before(os.fsync, lambda: time.sleep(SECONDS_PER_SLOW_SYNC))
+
+
+def save_in_background() -> None:
+    """Save as on a GPU."""
+    loop.Saver = lambda training, in_background: Saver(training, in_background=True)
+
+
+def forget_seeds() -> None:
+    """Draw dropout from the process."""
+    loop.derive = lambda seed, *place: derive(os.getpid(), *place)
+
+
+def forget_order() -> None:
+    """Draw the order of the texts from the process."""
+    corpus_batches.random_at = lambda seed, *place: random_at(os.getpid(), *place)
+
+
+def copy_nothing() -> None:
+    """Let the background write the very tensors that go on learning, and late."""
+    Saver._copy = lambda saver, tensors: tensors
+    Run.write = _before(Run.write, lambda: time.sleep(0.2))
+
+
+def trust_files() -> None:
+    """Believe every file, checkpoints and shards alike."""
+
+    def read(folder: Path, *kinds: str) -> Any:
+        return json.loads((folder / artifact.MANIFEST).read_text())
+
+    run.open_artifact = shards.open_artifact = read
+
+
+def write_in_place() -> None:
+    """Fill the folder under its own name, its manifest first."""
+
+    @contextmanager
+    def fill(folder: Path, *, kind: str, origin: Any, **rest: Any) -> Iterator[Path]:
+        folder.mkdir(parents=True)
+        artifact.seal(folder, kind, origin)
+        yield folder
+
+    run.saving = together.saving = fill
+
+
+def be_deaf() -> None:
+    """Leave signals to what they do by themselves."""
+    loop.heeded_signals = lambda **rest: nullcontext([])
+
+
+def delete_first() -> None:
+    """Make room for a checkpoint before it is written."""
+
+    def clear(training: Run) -> None:
+        for path in sorted(training.checkpoints.glob("step-*")):
+            shutil.rmtree(path)
+
+    write = Run.write
+    Run.write = lambda training, *args: (clear(training), write(training, *args))[1]
+
+
+def be_careless() -> None:
+    """Let a run go on with another batch size."""
+    run.FREE_SETTINGS.add("batch_tokens")
+
+
+SWITCHES = {
+    function.__name__: function
+    for function in (
+        sync_slowly,
+        save_in_background,
+        forget_seeds,
+        forget_order,
+        copy_nothing,
+        trust_files,
+        write_in_place,
+        be_deaf,
+        delete_first,
+        be_careless,
+    )
+}
+
+
+def keep_ledger(file: Path) -> None:
+    """Note which texts each step gets, and the order they come in."""
+    load = loop.load
+
+    def noting(batches: Any, *, first: int, **rest: Any) -> Iterator[Any]:
+        with closing(load(batches, first=first, **rest)) as made, file.open("a") as ledger:
+            for step, parts in enumerate(made, start=first + 1):
+                ids = [int(text) for part in parts for text in part.ids]
+                ledger.write(json.dumps({"step": step, "ids": ids}) + "\n")
+                ledger.flush()
+                yield parts
+
+    loop.load = noting
+
+
 def live(order: dict[str, Any]) -> None:
     """Run the command in this process, which is a fork, with its fault."""
     os.setpgid(0, 0)
     said = os.open(order["said"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for handle in (1, 2):
         os.dup2(said, handle)
+    for name in order["switches"]:
+        SWITCHES[name]()
+    if order["ledger"]:
+        keep_ledger(Path(order["ledger"]))
     if order["fate"]:
         Fate(*order["fate"]).arm()
     if order["largest_file"]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (order["largest_file"],) * 2)
-    if order["forgetful"]:  # the control: dropout that depends on the process
-        loop.derive = lambda seed, *place: derive(os.getpid(), *place)
     code = 70
     try:
         main(order["words"])

@@ -21,14 +21,19 @@ from torch.nn import functional
 from bertworks.core.batch import Batch
 from bertworks.core.device import Machine
 from bertworks.core.errors import InterruptedRunError, TrainingError
+from bertworks.core.settings import Ramp
 from bertworks.data.loader import Batches
 from bertworks.model.weights import read_tensors
 from bertworks.tasks.task import TaskModel
-from bertworks.training.loop import MOST_SKIPPED_IN_A_ROW, Evaluation, TrainingPlan, train
+from bertworks.training.health import MOST_BAD_IN_A_ROW
+from bertworks.training.loop import train
 from bertworks.training.optimizer import make_optimizer
+from bertworks.training.pace import Budget
+from bertworks.training.plan import Evaluation, TrainingPlan
 from bertworks.training.run import Run, read_log, whole_checkpoints
 
 PLAN = TrainingPlan(steps=5, lr=0.01, warmup=2, weight_decay=0.1, clip=0.5, seed=3)
+KINDS = ({}, {"optimizer": "lamb"}, {"optimizer": "muon", "average": 0.8}, {"average": 0.9})
 Weights = dict[str, Tensor]
 MakeModel = Callable[..., TaskModel]
 MakeBatches = Callable[..., Batches]
@@ -194,6 +199,23 @@ def test_a_step_in_parts_equals_the_step_in_one_to_the_last_digits(
         assert split == pytest.approx(whole, rel=1e-12)
 
 
+@pytest.mark.parametrize("name", ["lamb", "muon"])
+def test_with_every_optimizer_a_step_in_parts_equals_the_step_in_one(
+    name: str,
+    make_model: MakeModel,
+    make_batches: MakeBatches,
+    make_run: MakeRun,
+    machine: Machine,
+    weights_of: WeightsOf,
+) -> None:
+    ends, plan = [], replace(PLAN, optimizer=name)
+    for parts in (1, 3):
+        model, run = DoublePrecision(make_model()), make_run(f"in-{parts}")
+        train(model, make_batches(accumulate=parts), plan, run=run, machine=machine)
+        ends.append(weights_of(model))
+    assert furthest(*ends) < 1e-9
+
+
 @pytest.mark.parametrize("accumulate", [3, 5])
 def test_a_step_in_parts_equals_the_step_in_one_in_single_precision(
     accumulate: int,
@@ -213,6 +235,72 @@ def test_a_step_in_parts_equals_the_step_in_one_in_single_precision(
     assert furthest(*ends) < 2e-5
     for whole, split in zip(*logs, strict=True):
         assert split == pytest.approx(whole, rel=1e-5)
+
+
+def test_weights_scale_what_is_learned_and_not_what_is_logged(
+    make_model: MakeModel,
+    make_batches: MakeBatches,
+    make_run: MakeRun,
+    machine: Machine,
+) -> None:
+    batches, found = SameStep(make_batches(), 1), {}
+    for name, weights in {
+        "both": {},
+        "first": {"next_sentence": Ramp(0, 0)},
+        "second": {"fill_mask": Ramp(0, 0)},
+        "mixed": {"fill_mask": Ramp(2, 2), "next_sentence": Ramp(9, 0.5)},
+    }.items():
+        plan, model = replace(PLAN, steps=1, clip=1e9, weights=weights), make_model()
+        gradients: dict[str, Tensor] = {}
+        for parameter_name, parameter in model.named_parameters():
+            note = gradients.__setitem__
+            parameter.register_hook(
+                lambda grad, key=parameter_name, note=note: note(key, grad.clone())
+            )
+        run = make_run(name)
+        train(model, batches, plan, run=run, machine=machine)
+        found[name] = (gradients, read_log(run.folder)[0])
+    head = "heads.next_sentence.output.weight"
+    assert not found["first"][0][head].any()
+    first, second, mixed = (found[name][0] for name in ("first", "second", "mixed"))
+    for name in found["both"][0]:
+        torch.testing.assert_close(mixed[name], 2 * first[name] + 0.5 * second[name])
+    losses = [(log["fill_mask"], log["next_sentence"]) for _, log in found.values()]
+    assert len(set(losses)) == 1
+
+
+def test_a_task_that_a_batch_does_not_ask_for_is_left_alone(
+    make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun, machine: Machine
+) -> None:
+    class Alternating:
+        """Ask for one task in one step and for the other in the next."""
+
+        def at(self, step: int) -> list[Batch]:
+            name = ("fill_mask", "next_sentence")[step % 2]
+            parts = make_batches(accumulate=2).at(step)
+            return [replace(part, targets={name: part.targets[name]}) for part in parts]
+
+    run = make_run()
+    train(make_model(), Alternating(), PLAN, run=run, machine=machine)
+    asked = [{"fill_mask", "next_sentence"} & entry.keys() for entry in read_log(run.folder)]
+    assert asked == [{"fill_mask"}, {"next_sentence"}] * 2 + [{"fill_mask"}]
+
+
+def test_without_a_score_no_weights_are_the_best(
+    make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun, machine: Machine
+) -> None:
+    run, plan = make_run(), replace(PLAN, evaluate_every=1)
+    for score, best_step in ((None, 0), (1.0, 1)):
+        run = make_run(f"scored-{score}")
+        at = train(
+            make_model(),
+            make_batches(),
+            plan,
+            run=run,
+            machine=machine,
+            evaluate=lambda step, score=score: Evaluation(score, {"loss": 1.0}),
+        )
+        assert at.best_step == best_step
 
 
 def test_the_mean_of_the_parts_means_would_be_noticed(
@@ -367,7 +455,7 @@ def test_a_step_that_is_not_finite_changes_neither_weights_nor_momentum(
     model = Poisoned(make_model(), {3: poison}, where=where, parts=parts)
     kept: dict[int, tuple[Weights, Weights]] = {}
 
-    def keep() -> Evaluation:
+    def keep(step: int) -> Evaluation:
         newest = whole_checkpoints(run.folder)[-1:]
         for path in newest:  # the checkpoint of the step before
             tensors = (
@@ -390,6 +478,38 @@ def test_a_step_that_is_not_finite_changes_neither_weights_nor_momentum(
     assert capsys.readouterr().err.count("warning: step 3 is skipped") == 1
 
 
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_with_every_optimizer_a_bad_step_leaves_all_that_is_remembered(
+    kind: dict[str, Any],
+    make_model: MakeModel,
+    make_batches: MakeBatches,
+    make_run: MakeRun,
+    machine: Machine,
+    same_bits: SameBits,
+) -> None:
+    run, plan = make_run(), replace(PLAN, steps=4, checkpoint_every=1, **kind)
+    model = Poisoned(make_model(), {3: math.nan}, where="gradient")
+    kept: dict[int, Weights] = {}
+
+    def keep(step: int) -> Evaluation:
+        for path in whole_checkpoints(run.folder)[-1:]:  # the checkpoint of the step before
+            files = (read_tensors(file) for file in path.glob("*.safetensors"))
+            tensors = {name: t for file in files for name, t in file.items() if name != "count"}
+            kept[step - 1] = tensors
+        return Evaluation(0.0, {})
+
+    train(
+        model,
+        make_batches(),
+        replace(plan, evaluate_every=1),
+        run=run,
+        machine=machine,
+        evaluate=keep,
+    )
+    assert same_bits(kept[2], kept[3])
+    assert not same_bits(kept[1], kept[2])
+
+
 def test_without_poison_the_same_step_moves_the_weights(
     make_model: MakeModel,
     make_batches: MakeBatches,
@@ -402,7 +522,7 @@ def test_without_poison_the_same_step_moves_the_weights(
     model = Poisoned(make_model(), {}, where="loss")
     plan = replace(PLAN, evaluate_every=1)
 
-    def look() -> Evaluation:
+    def look(step: int) -> Evaluation:
         seen.append(weights_of(model))
         return Evaluation(float(len(seen)), {})
 
@@ -423,7 +543,7 @@ def test_a_bad_weight_stops_the_run_and_spreads_no_further(
     model = Poisoned(make_model(), {2: poison}, where="weight")
     seen: list[Weights] = []
 
-    def look() -> Evaluation:
+    def look(step: int) -> Evaluation:
         seen.append(weights_of(model))
         return Evaluation(0.0, {})
 
@@ -448,7 +568,7 @@ def test_a_few_bad_steps_in_a_row_stop_the_run_and_name_the_examples(
     model = Poisoned(make_model(), bad, where="loss")
     with pytest.raises(TrainingError) as raised:
         train(model, make_batches(), plan, run=run, machine=machine)
-    last = 2 + MOST_SKIPPED_IN_A_ROW + 1
+    last = 2 + MOST_BAD_IN_A_ROW + 1
     assert raised.value.exit_code == 1
     ids = make_batches().at(last - 1)[0].ids
     assert f"up to {last}" in str(raised.value)
@@ -463,7 +583,7 @@ def test_a_good_step_forgives_the_bad_ones_before_it(
     model = Poisoned(make_model(), bad, where="gradient")
     plan = replace(PLAN, steps=9)
     at = train(model, make_batches(), plan, run=make_run(), machine=machine)
-    assert (at.step, at.skipped_in_a_row) == (9, 1)
+    assert (at.step, at.health.bad_in_a_row, at.health.num_skipped) == (9, 1, 7)
 
 
 def test_bad_steps_are_counted_across_a_stop(
@@ -487,10 +607,10 @@ def test_bad_steps_are_counted_across_a_stop(
 # Evaluation and the best weights
 
 
-def scores(*values: float) -> Callable[[], Evaluation]:
+def scores(*values: float) -> Callable[[int], Evaluation]:
     left = iter(values)
 
-    def evaluate() -> Evaluation:
+    def evaluate(step: int) -> Evaluation:
         score = next(left)
         return Evaluation(score, {"accuracy": score})
 
@@ -508,9 +628,9 @@ def test_the_best_weights_are_kept_and_come_back_at_the_end(
     seen: list[Weights] = []
     model, given = make_model(), scores(0.2, 0.7, 0.7, 0.5, 0.6)
 
-    def evaluate() -> Evaluation:
+    def evaluate(step: int) -> Evaluation:
         seen.append(weights_of(model))
-        return given()
+        return given(step)
 
     plan = replace(PLAN, evaluate_every=1)
     at = train(model, make_batches(), plan, run=make_run(), machine=machine, evaluate=evaluate)
@@ -563,7 +683,8 @@ def test_without_evaluation_the_last_weights_stay(
 def final_state(run: Run) -> tuple[bytes, ...]:
     last = whole_checkpoints(run.folder)[-1]
     files = (last / "model.safetensors", last / "optimizer.safetensors", last / "counters.json")
-    return (*(file.read_bytes() for file in files), run.log.read_bytes())
+    averages = sorted(last.glob("average.safetensors"))
+    return (*(file.read_bytes() for file in (*files, run.log, *averages)),)
 
 
 @settings(max_examples=10)
@@ -584,6 +705,8 @@ def test_a_run_that_was_stopped_anywhere_ends_in_the_same_bits(
     )
     accumulate = data.draw(st.sampled_from((1, 3)), "accumulate")
     dropout = data.draw(st.sampled_from((0.0, 0.3)), "dropout")
+    kind = data.draw(st.sampled_from(KINDS), "kind")
+    plan = replace(plan, **kind)
     stops = data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=3), "stops")
     place = tmp_path_factory.mktemp("runs")
 
@@ -592,7 +715,7 @@ def test_a_run_that_was_stopped_anywhere_ends_in_the_same_bits(
         batches = make_batches(accumulate=accumulate)
         run = make_run(str(place / name), resume=True)
 
-        def evaluate() -> Evaluation:
+        def evaluate(step: int) -> Evaluation:
             score = float(model.encoder.pooler.dense.weight.sum().detach())
             return Evaluation(score, {"sum": score})
 
@@ -625,7 +748,7 @@ def test_a_resume_that_forgets_the_seed_of_dropout_would_be_noticed(
         return final_state(run)
 
     same, forgetful = stop_and_go_on("same", PLAN.seed), stop_and_go_on("other", PLAN.seed + 1)
-    assert same[2] == forgetful[2]  # as many steps
+    assert same[3].count(b"\n") == forgetful[3].count(b"\n")  # as many steps
     assert all(a != b for a, b in zip(same[:2], forgetful[:2], strict=True))
 
 
@@ -720,5 +843,149 @@ def test_the_best_weights_survive_a_stop(
     )
     assert at.best_step == 2
     assert same_bits(weights_of(whole), weights_of(stopped))
-    files = [tmp_path / name / "best" / "model.safetensors" for name in ("whole", "stopped")]
+    place = Path("best", "step-00000002", "model.safetensors")
+    files = [tmp_path / name / place for name in ("whole", "stopped")]
     assert files[0].read_bytes() == files[1].read_bytes()
+
+
+# Averages
+
+
+def test_the_average_is_evaluated_and_kept_while_the_weights_go_their_way(
+    make_model: MakeModel,
+    make_batches: MakeBatches,
+    make_run: MakeRun,
+    machine: Machine,
+    weights_of: WeightsOf,
+    same_bits: SameBits,
+) -> None:
+    seen: list[Weights] = []
+    model, plain = make_model(), make_model()
+
+    def evaluate(step: int) -> Evaluation:
+        seen.append(weights_of(model))
+        return Evaluation(float(step), {})
+
+    plan = replace(PLAN, checkpoint_every=1, evaluate_every=5, average=0.5)
+    run, other = make_run("averaged"), make_run("plain")
+    train(model, make_batches(), plan, run=run, machine=machine, evaluate=evaluate)
+    train(plain, make_batches(), replace(plan, average=0.0), run=other, machine=machine)
+    raw = whole_checkpoints(run.folder)[-1] / "model.safetensors"
+    assert same_bits(read_tensors(raw), weights_of(plain))
+    assert same_bits(weights_of(model), seen[-1])
+    assert not same_bits(weights_of(model), weights_of(plain))
+    mean = read_tensors(raw.with_name("average.safetensors"))
+    assert same_bits(seen[-1], {name: mean[name] for name in seen[-1]})
+
+
+def test_without_evaluations_a_run_ends_with_its_average(
+    make_model: MakeModel,
+    make_batches: MakeBatches,
+    make_run: MakeRun,
+    machine: Machine,
+    weights_of: WeightsOf,
+    same_bits: SameBits,
+) -> None:
+    model, run = make_model(), make_run()
+    plan = replace(PLAN, checkpoint_every=5, average=0.5)
+    train(model, make_batches(), plan, run=run, machine=machine)
+    mean = read_tensors(whole_checkpoints(run.folder)[-1] / "average.safetensors")
+    assert same_bits(weights_of(model), {name: mean[name] for name in weights_of(model)})
+
+
+# Time
+
+
+class SlowBatches:
+    """Batches that take time by a clock that goes only with them."""
+
+    def __init__(self, batches: Batches, *, seconds: float) -> None:
+        self.batches, self.seconds, self.now = batches, seconds, 0.0
+
+    def clock(self) -> float:
+        return self.now
+
+    def at(self, step: int) -> list[Batch]:
+        self.now += self.seconds
+        return self.batches.at(step)
+
+
+def test_a_run_with_a_budget_ends_in_time_with_its_rate_come_down(
+    make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun, machine: Machine
+) -> None:
+    batches, run, times = SlowBatches(make_batches(), seconds=1.0), make_run(), []
+
+    def evaluate(step: int) -> Evaluation:
+        batches.now += 2.0
+        times.append((step, batches.now))
+        return Evaluation(0.0, {})
+
+    budget = Budget(40.0, clock=batches.clock)
+    plan = replace(
+        PLAN,
+        steps=None,
+        budget=budget,
+        warmup=4.0,
+        schedule="cosine",
+        evaluate_every=5,
+        checkpoint_every=10,
+    )
+    at = train(make_model(), batches, plan, run=run, machine=machine, evaluate=evaluate)
+    log = [entry for entry in strict_log(run) if "lr" in entry]
+    assert at.step == len(log) == times[-1][0]
+    assert 33 < batches.now <= 40 - 2.0  # the stage evaluates once more
+    rates = [entry["lr"] for entry in log]
+    assert max(rates) > 0.95 * PLAN.lr
+    assert rates[-1] < 0.05 * PLAN.lr
+    last = whole_checkpoints(run.folder)[-1]
+    assert last.name == f"step-{at.step:08d}"
+    assert json.loads((last / "counters.json").read_text())["seconds"] == times[-1][1]
+
+
+def test_a_run_with_a_budget_goes_on_with_what_is_left(
+    make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun, machine: Machine
+) -> None:
+    def go(name: str, crash: int | None) -> int:
+        inner = make_batches() if crash is None else CrashingBatches(make_batches(), before=crash)
+        batches = SlowBatches(inner, seconds=1.0)
+        budget = Budget(30.0, clock=batches.clock)
+        plan = replace(PLAN, steps=None, budget=budget, warmup=0.0, checkpoint_every=4)
+        run = make_run(name, resume=True)
+        return train(make_model(), batches, plan, run=run, machine=machine).step
+
+    whole = go("whole", None)
+    with pytest.raises(CrashError):
+        go("stopped", 14)
+    # The steps since the last checkpoint are done again: their time is not on its record.
+    assert go("stopped", None) == pytest.approx(whole, abs=1)
+    assert go("stopped", None) == go("stopped", None)  # nothing is left
+
+
+def test_workers_make_batches_for_as_long_as_the_budget_lasts(
+    make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun, machine: Machine
+) -> None:
+    ticks = iter(range(10_000))
+    budget = Budget(60.0, clock=lambda: float(next(ticks)))
+    plan = replace(PLAN, steps=None, budget=budget, warmup=0.0, workers=2)
+    at = train(make_model(), make_batches(), plan, run=make_run(), machine=machine)
+    assert 3 < at.step < 60
+    assert multiprocessing.active_children() == []
+
+
+def test_nested_training_shows_nothing_and_leaves_signals_alone(
+    make_model: MakeModel,
+    make_batches: MakeBatches,
+    make_run: MakeRun,
+    machine: Machine,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    received: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: received.append(number))
+    try:
+        batches = SignallingBatches(make_batches(), 2, signal.SIGTERM)
+        plan = replace(PLAN, is_nested=True)
+        at = train(make_model(), batches, plan, run=make_run(), machine=machine)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert (at.step, received) == (PLAN.steps, [signal.SIGTERM])
+    assert capsys.readouterr().err == ""

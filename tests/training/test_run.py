@@ -6,6 +6,7 @@ import math
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from bertworks.core.artifact import MANIFEST, Origin, saving
-from bertworks.core.errors import ArtifactError, UsageError
+from bertworks.core.errors import ArtifactError, TrainingError, UsageError
+from bertworks.training.health import LONGEST_ROLLBACK, Health, Rollback
 from bertworks.training.optimizer import make_optimizer, optimizer_tensors
 from bertworks.training.run import (
     KEPT_CHECKPOINTS,
@@ -115,6 +117,8 @@ def test_a_run_without_checkpoints_begins_at_the_beginning(make_run: MakeRun) ->
     skipped=st.integers(0, 4),
     best_step=st.integers(0, 10**9),
     score=st.floats(allow_nan=False),
+    average=st.floats(0, 1e9),
+    rollbacks=st.lists(st.builds(Rollback, st.integers(), st.integers(), st.text()), max_size=3),
 )
 @settings(max_examples=20)
 def test_the_counters_come_back_as_they_were(
@@ -122,39 +126,77 @@ def test_the_counters_come_back_as_they_were(
     skipped: int,
     best_step: int,
     score: float,
+    average: float,
+    rollbacks: list[Rollback],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     run = Run(tmp_path_factory.mktemp("counters"), origin=Origin(), resume=True)
-    walk, counters = Walk(), Counters(step, skipped, best_step, score)
+    health = Health({"loss": average}, {"loss": step}, skipped, 1, 2, 3, tuple(rollbacks))
+    walk, counters = Walk(), Counters(step, best_step, score, health)
     run.save(walk.model, walk.optimizer, counters)
     assert run.restore(walk.model, walk.optimizer) == counters
 
 
 def test_a_checkpoint_before_the_first_update_can_be_resumed_from(make_run: MakeRun) -> None:
     run, walk = make_run(), Walk()
-    run.save(walk.model, walk.optimizer, Counters(step=1, skipped_in_a_row=1))
+    run.save(walk.model, walk.optimizer, Counters(step=1, health=Health(bad_in_a_row=1)))
     other = Walk(seed=1)
     again = make_run(resume=True)
-    assert again.restore(other.model, other.optimizer).skipped_in_a_row == 1
+    assert again.restore(other.model, other.optimizer).health.bad_in_a_row == 1
     assert is_same(other.state(), walk.state())
 
 
-def test_the_best_weights_replace_those_that_were_best(make_run: MakeRun) -> None:
+def test_the_best_weights_come_back_by_their_step(make_run: MakeRun) -> None:
     run = make_run()
-    for seed in (1, 2):
-        run.save_best(Walk(seed).model)
-    model = Walk(seed=3).model
-    run.load_best(model)
-    assert model.weight.equal(Walk(seed=2).model.weight)
+    for seed, step in ((1, 4), (2, 9), (3, 9)):  # the last step was done again
+        run.write_best(weights_of(Walk(seed)), step)
+    for seed, step in ((1, 4), (3, 9)):
+        model = Walk(seed=5).model
+        run.load_best(model, step)
+        assert model.weight.equal(Walk(seed).model.weight)
+
+
+def test_best_weights_stay_as_long_as_a_checkpoint_names_them(make_run: MakeRun) -> None:
+    run, walk = make_run(), Walk()
+    for step, best, kept in ((1, 1, [1]), (2, 2, [1, 2]), (3, 2, [2]), (4, 4, [2, 4])):
+        far = 100 * step
+        if best == step:
+            run.write_best(weights_of(walk), far)
+        run.save(walk.model, walk.optimizer, Counters(far, best_step=100 * best))
+        names = sorted(path.name for path in (run.folder / "best").iterdir())
+        assert names == [f"step-{100 * number:08d}" for number in kept]
+
+
+def test_a_failed_save_of_the_best_weights_leaves_those_before(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, walk = make_run(), Walk()
+    run.write_best(weights_of(walk), 1)
+    run.save(walk.model, walk.optimizer, Counters(1, best_step=1))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", refuse)
+        with pytest.raises(ArtifactError, match="No space left"):
+            run.write_best(weights_of(Walk(seed=7)), 2)
+    model = Walk(seed=5).model
+    run.load_best(model, 1)
+    assert model.weight.equal(walk.model.weight)
+
+
+def weights_of(walk: Walk) -> Weights:
+    return dict(walk.model.named_parameters())
+
+
+def refuse(source: Path, target: Path) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_damaged_best_weights_are_refused(make_run: MakeRun) -> None:
     run = make_run()
-    run.save_best(Walk().model)
-    file = run.folder / "best" / "model.safetensors"
+    run.write_best(weights_of(Walk()), 7)
+    file = run.folder / "best" / "step-00000007" / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-1] + b"!")
     with pytest.raises(ArtifactError, match=r"model\.safetensors is damaged"):
-        run.load_best(Walk(seed=1).model)
+        run.load_best(Walk(seed=1).model, 7)
 
 
 # At the door
@@ -227,6 +269,52 @@ def test_a_changed_input_is_refused_by_its_name(make_run: MakeRun, tmp_path: Pat
         other.restore(walk.model, walk.optimizer)
 
 
+# Going back
+
+
+def test_a_run_goes_back_to_the_newest_checkpoint_from_before_a_step(make_run: MakeRun) -> None:
+    run, walk, states = make_run(), Walk(), []
+    for _ in range(2):
+        walk.step(run)
+        states.append(walk.state())
+    walk.step(run, saving=False)
+    at = run.go_back(walk.model, walk.optimizer, before=2)
+    assert at.step == 1
+    assert is_same(walk.state(), states[0])
+    assert [path.name for path in whole_checkpoints(run.folder)] == ["step-00000001"]
+    assert [entry["step"] for entry in read_log(run.folder)] == [1]
+
+
+def test_a_run_that_goes_back_before_its_first_update_forgets_all_momentum(
+    make_run: MakeRun,
+) -> None:
+    run, walk = make_run(), Walk()
+    before = walk.state()
+    run.save(walk.model, walk.optimizer, Counters(1))  # a step that was skipped
+    walk.at = Counters(1)
+    walk.step(run)
+    run.go_back(walk.model, walk.optimizer, before=2)
+    assert is_same(walk.state(), before)
+
+
+def test_going_back_passes_over_torn_checkpoints(
+    copied: Path, two_steps: tuple[Path, list[Weights]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, walk = reopen(copied), Walk(seed=1)
+    (copied / "checkpoints" / "step-00000002" / "model.safetensors").write_bytes(b"torn")
+    assert run.go_back(walk.model, walk.optimizer, before=5).step == 1
+    assert is_same(walk.state(), two_steps[1][0])
+    assert capsys.readouterr().err.count("is passed over") == 1
+    assert not (copied / "checkpoints" / "step-00000002").exists()
+
+
+def test_without_a_checkpoint_to_go_back_to_the_run_stops(copied: Path) -> None:
+    run, walk = reopen(copied), Walk()
+    with pytest.raises(TrainingError, match="no checkpoint is left from before step 1; begin"):
+        run.go_back(walk.model, walk.optimizer, before=1)
+    assert len(whole_checkpoints(copied)) == 2
+
+
 # The log
 
 
@@ -290,10 +378,23 @@ def test_a_run_without_a_log_has_an_empty_one(tmp_path: Path) -> None:
 def test_two_checkpoints_are_kept(make_run: MakeRun) -> None:
     run, walk = make_run(), Walk()
     for number in range(1, 6):
-        walk.step(run)
+        run.save(walk.model, walk.optimizer, Counters(number * (LONGEST_ROLLBACK + 1)))
         assert len(whole_checkpoints(run.folder)) == min(number, KEPT_CHECKPOINTS)
     names = sorted(path.name for path in run.checkpoints.iterdir())
-    assert names == ["step-00000004", "step-00000005"]
+    assert names == ["lock", "step-00000300", "step-00000375"]
+
+
+@given(gaps=st.lists(st.integers(1, LONGEST_ROLLBACK), min_size=20, max_size=40))
+@settings(max_examples=5)
+def test_where_checkpoints_are_dense_one_that_a_rollback_could_reach_is_kept_too(
+    gaps: list[int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    run, walk = Run(tmp_path_factory.mktemp("dense"), origin=Origin(), resume=True), Walk()
+    for step in accumulate(gaps):
+        run.save(walk.model, walk.optimizer, Counters(step))
+        kept = sorted(int(path.name[5:]) for path in run.checkpoints.glob("step-*"))
+        assert len(kept) <= KEPT_CHECKPOINTS + 2
+        assert step - gaps[0] <= LONGEST_ROLLBACK or kept[0] < step - LONGEST_ROLLBACK
 
 
 @given(data=st.data())
@@ -345,10 +446,10 @@ def test_a_save_that_fails_anywhere_leaves_what_was_there(
                 break
             with pytest.raises(ArtifactError, match="Input/output error"):
                 walk.step(run)
-        assert whole_checkpoints(copied)[:2] == sorted(run.checkpoints.iterdir())[:2]
+        assert whole_checkpoints(copied)[:2] == sorted(run.checkpoints.glob("step-*"))[:2]
         shutil.rmtree(run.checkpoints / "step-00000003", ignore_errors=True)
     names = [path.name for path in whole_checkpoints(copied)]
-    assert names == ["step-00000002", "step-00000003"]
+    assert names[-2:] == ["step-00000002", "step-00000003"]
 
 
 # Torn checkpoints
@@ -428,7 +529,7 @@ def test_a_missing_file_is_found_and_the_checkpoint_before_is_used(
 def test_when_no_checkpoint_is_whole_the_run_begins_at_the_beginning(
     copied: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for number, path in enumerate(sorted((copied / "checkpoints").iterdir())):
+    for number, path in enumerate(sorted((copied / "checkpoints").glob("step-*"))):
         (path / FILES[number]).unlink()
     at, state = restore(copied)
     assert at == Counters()
@@ -438,7 +539,7 @@ def test_when_no_checkpoint_is_whole_the_run_begins_at_the_beginning(
 
 
 def test_files_of_two_checkpoints_in_one_folder_are_found(copied: Path) -> None:
-    older, newer = sorted((copied / "checkpoints").iterdir())
+    older, newer = sorted((copied / "checkpoints").glob("step-*"))
     shutil.copy(older / "optimizer.safetensors", newer / "optimizer.safetensors")
     assert restore(copied)[0].step == 1
 
@@ -465,7 +566,8 @@ def test_what_a_dead_process_left_behind_is_no_checkpoint_and_is_swept_away(
     assert walk.at.step == 2
     assert is_same(walk.state(), two_steps[1][1])
     walk.step(run)
-    assert sorted(path.name for path in checkpoints.iterdir()) == ["step-00000002", "step-00000003"]
+    names = sorted(path.name for path in checkpoints.iterdir())
+    assert names == ["lock", *(f"step-{number:08d}" for number in (1, 2, 3))]
 
 
 def test_a_finished_run_is_known_by_its_settings(tmp_path: Path) -> None:

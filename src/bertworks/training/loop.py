@@ -1,50 +1,31 @@
 """The training loop: forward, backward, step, record, in that order, on one screen."""
 
-import math
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import replace
+from typing import Any, NoReturn
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from bertworks.core.batch import Batch
+from bertworks.core.crew import Crew
 from bertworks.core.device import Machine
 from bertworks.core.errors import InterruptedRunError, TrainingError
-from bertworks.core.progress import progress, say
+from bertworks.core.progress import Meter, SilentMeter, progress, say
 from bertworks.core.seeds import derive
 from bertworks.data.loader import Batches, load
-from bertworks.training.optimizer import make_optimizer, set_rate
+from bertworks.training.average import applied
+from bertworks.training.descent import Descent
+from bertworks.training.health import Health, Verdict, judge
+from bertworks.training.pace import Pace
+from bertworks.training.plan import Evaluation, TrainingPlan
 from bertworks.training.run import Counters, Run
-from bertworks.training.schedule import warmup_linear
+from bertworks.training.saver import Saver
+from bertworks.training.sharding import is_sharded, shard, whole
+from bertworks.training.signals import heeded_signals
 
-MOST_SKIPPED_IN_A_ROW = 3
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingPlan:
-    """How long and how fast a model learns."""
-
-    steps: int
-    lr: float
-    warmup: int = 0  # steps
-    weight_decay: float = 0.01
-    clip: float = 1.0  # the largest norm of a gradient
-    seed: int = 0
-    workers: int = 0
-    checkpoint_every: int = 0  # steps; 0: only when interrupted
-    evaluate_every: int = 0  # steps; 0: never
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """A model's scores in the middle of a run; a higher score is better."""
-
-    score: float
-    metrics: dict[str, float]
+Evaluate = Callable[[int], Evaluation]
 
 
 def train(
@@ -54,113 +35,225 @@ def train(
     *,
     run: Run,
     machine: Machine,
-    evaluate: Callable[[], Evaluation] | None = None,
+    evaluate: Evaluate | None = None,
 ) -> Counters:
     """Train to the last step, from wherever the run stands; end with the best weights.
 
-    Called with a batch, the model returns the loss of each of its tasks, summed over the targets.
+    Called with a batch, the model returns the loss of each of its tasks, summed over the targets;
+    called with a step, `evaluate` scores the model as it is then.
     """
-    model.to(machine.device).train()
-    optimizer = make_optimizer(model, lr=plan.lr, weight_decay=plan.weight_decay)
-    at = run.restore(model, optimizer)
-    shown = progress("training", total=plan.steps, unit="steps", already=at.step)
-    steps = load(batches, first=at.step, last=plan.steps, workers=plan.workers)
-    with _signals() as stop, shown as meter, closing(steps):
-        for step, parts in enumerate(steps, start=at.step + 1):
-            rate = plan.lr * warmup_linear(step, warmup=plan.warmup, total=plan.steps)
-            set_rate(optimizer, rate)
-            losses = _backward(model, parts, step, plan=plan, machine=machine)
-            norm = float(nn.utils.clip_grad_norm_(model.parameters(), plan.clip))
-            is_finite = math.isfinite(norm) and all(map(math.isfinite, losses.values()))
-            if is_finite:
-                optimizer.step()
-            optimizer.zero_grad()
-            at = replace(
-                at, step=step, skipped_in_a_row=0 if is_finite else at.skipped_in_a_row + 1
-            )
-            _record(run, step, losses, rate=rate, norm=norm, parts=None if is_finite else parts)
-            meter.advance(note=f"loss {sum(losses.values()):.3f}")
-            if at.skipped_in_a_row > MOST_SKIPPED_IN_A_ROW:
-                raise TrainingError(_skip_message(step, parts))
-            if evaluate and _is_due(step, plan.evaluate_every, plan.steps):
-                at = _keep_best(run, model, at, evaluate())
-            is_stopped = bool(stop)  # looked at once: a signal may come at any time
-            if is_stopped or _is_due(step, plan.checkpoint_every, plan.steps):
-                run.save(model, optimizer, at)
-            if is_stopped and step < plan.steps:
-                raise InterruptedRunError(
-                    f"stopped by a signal after step {step}; continue with --resume auto",
-                    signal_number=stop[0],
+    descent, crew = _begin(model, plan, run, machine), run.crew
+    evaluate = evaluate and _agreed(evaluate, model, crew)
+    at = descent.restore(run)
+    pace = _pace(plan, at, evaluate)
+    steps = _steps(batches, pace, workers=plan.workers, stands_at=lambda: at.step)
+    saver = Saver(run, in_background=machine.device.type == "cuda")
+    with (
+        saver,
+        heeded_signals(is_nested=plan.is_nested) as stop,
+        _meter(plan, at) as meter,
+        closing(steps),
+    ):
+        for step, parts in steps:
+            rate = plan.lr * pace.rate(step)
+            seeds = [derive(plan.seed, "dropout", step, part) for part in crew.own(len(parts))]
+            with crew.in_time():
+                shares = _backward(
+                    model,
+                    [] if at.health.leaves_out(step) else parts,
+                    seeds,
+                    weights=plan.weights_at(pace.share(step)),
+                    machine=machine,
+                    crew=crew,
                 )
-    if at.best_step:
-        run.load_best(model)
+                losses, norm = _clip_and_measure(model, shares, clip=plan.clip, crew=crew)
+            verdict, health = judge(at.health, step, losses, norm=norm, spike=plan.spike)
+            if verdict.act == "update":
+                descent.step(rate)
+            descent.forget_gradients()
+            at = replace(at, step=step, health=health)
+            measured = {"step": step, **losses, "lr": rate, "gradient_norm": norm}
+            _record(saver, measured, parts=parts, verdict=verdict)
+            meter.advance(note=f"loss {sum(losses.values()):.3f}{pace.note()}")
+            if verdict.act == "go back":
+                at = _go_back(saver, descent, health)
+                meter.advance(at.step - step)
+                continue
+            is_last = pace.is_last(step)
+            if evaluate and _is_due(step, plan.evaluate_every, is_last):
+                with pace.timing("evaluation"), applied(descent.average):
+                    at = _keep_best(saver, model, at, evaluate(step))
+            # Asked once, for a signal may come at any time, and to any of the processes.
+            signal_number = int(crew.largest(stop[0] if stop else 0))
+            if signal_number or _is_due(step, plan.checkpoint_every, is_last or pace.wants("save")):
+                _save(saver, descent, at, pace)
+            if signal_number and not is_last:
+                _end(saver, step, signal_number=signal_number)
+    descent.finish(run, at)
     return at
 
 
+def _begin(model: nn.Module, plan: TrainingPlan, run: Run, machine: Machine) -> Descent:
+    """Put a model where it is trained: whole in each process, or shared by all."""
+    model.to(machine.device).train()
+    if plan.sharding == "full" and run.crew.size > 1:
+        shard(model, run.crew, machine.device)
+        run.write_together()
+    return Descent(model, plan)
+
+
+def _agreed(evaluate: Evaluate, model: nn.Module, crew: Crew) -> Evaluate:
+    """Let all processes score the whole model, and believe the first."""
+
+    def scored(step: int) -> Evaluation:
+        with whole(model):
+            return evaluate(step).agreed(crew)
+
+    return scored
+
+
+def _pace(plan: TrainingPlan, at: Counters, evaluate: Evaluate | None) -> Pace:
+    """Return where the run stands; under a budget an evaluation tells first how long it takes."""
+    pace = plan.pace(already=at.seconds)
+    if plan.budget and evaluate:
+        with pace.timing("evaluation"):
+            evaluate(at.step)
+    return pace
+
+
+def _meter(plan: TrainingPlan, at: Counters) -> AbstractContextManager[Meter]:
+    if plan.is_nested:
+        return nullcontext(SilentMeter())
+    return progress("training", total=plan.steps, unit="steps", already=at.step)
+
+
 def _backward(
-    model: nn.Module, parts: list[Batch], step: int, *, plan: TrainingPlan, machine: Machine
-) -> dict[str, float]:
-    """Add up the gradients of a step's parts; each task's loss is the mean over the whole step."""
-    totals = {name: sum(part.targets[name].count for part in parts) for name in parts[0].targets}
-    means = dict.fromkeys(totals, 0.0)
-    for number, part in enumerate(parts):
-        torch.manual_seed(derive(plan.seed, "dropout", step, number))
+    model: nn.Module,
+    parts: list[Batch],
+    seeds: list[int],
+    *,
+    weights: Mapping[str, float],
+    machine: Machine,
+    crew: Crew,
+) -> list[dict[str, Tensor]]:
+    """Add up the gradients of a step's parts; return what each adds to the step's mean losses.
+
+    Weights scale what is learned from; the losses come back without them.
+    """
+    if not parts:
+        return []
+    names = list(parts[0].targets)
+    counts = [sum(part.targets[name].count for part in parts) for name in names]
+    totals = dict(zip(names, crew.sum(counts), strict=True))
+    found = []
+    for seed, part in zip(seeds, parts, strict=True):
+        torch.manual_seed(seed)
         with machine.autocast():
             sums = model(part.to(machine.device))
         shares = {name: loss / max(totals[name], 1e-9) for name, loss in sums.items()}
-        torch.stack(list(shares.values())).sum().backward()
-        means = {name: means[name] + float(share.detach()) for name, share in shares.items()}
-    return means
+        weighted = [weights.get(name, 1.0) * share for name, share in shares.items()]
+        torch.stack(weighted).sum().backward()
+        found.append({name: share.detach() for name, share in shares.items()})
+    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    crew.add_up([gradient for gradient in gradients if not is_sharded(gradient)])
+    return found
 
 
-def _keep_best(run: Run, model: nn.Module, at: Counters, evaluation: Evaluation) -> Counters:
-    run.record({"step": at.step, "evaluation": evaluation.metrics})
+def _clip_and_measure(
+    model: nn.Module, shares: list[dict[str, Tensor]], *, clip: float, crew: Crew
+) -> tuple[dict[str, float], float]:
+    """Shorten the gradient where it is too long; return the losses, and its length before.
+
+    The device is asked once, when all its work is on the way.
+    """
+    norm: Any = nn.utils.clip_grad_norm_(model.parameters(), clip)
+    norm = norm.full_tensor() if is_sharded(norm) else norm
+    known = torch.stack([norm.double(), *(x.double() for part in shares for x in part.values())])
+    length, *numbers = known.tolist()
+    names = list(shares[0]) if shares else []
+    means = [sum(numbers[place :: len(names)]) for place in range(len(names))]
+    return dict(zip(names, crew.sum(means), strict=True)), length
+
+
+def _steps(
+    batches: Batches, pace: Pace, *, workers: int, stands_at: Callable[[], int]
+) -> Generator[tuple[int, list[Batch]], None, None]:
+    """Yield each step with its batch, from where the run stands; anew whenever it went back."""
+    while pace.goes_on_after(start := stands_at()):
+        with closing(load(batches, first=start, last=pace.steps, workers=workers)) as made:
+            for step, parts in enumerate(made, start=start + 1):
+                yield step, parts
+                if stands_at() != step or pace.has_ended:
+                    break
+
+
+def _go_back(saver: Saver, descent: Descent, health: Health) -> Counters:
+    new = health.rollbacks[-1]
+    saver.wait()
+    at = descent.go_back(saver.run, before=new.first)
+    left_out = f"steps {new.first} to {new.last} are left out"
+    say(f"warning: back to step {at.step}; {left_out}: {new.reason}")
+    return replace(at, health=replace(at.health, rollbacks=health.rollbacks))
+
+
+def _keep_best(saver: Saver, model: nn.Module, at: Counters, evaluation: Evaluation) -> Counters:
+    saver.run.record({"step": at.step, "evaluation": evaluation.metrics})
     shown = ", ".join(f"{name} {value:.4f}" for name, value in evaluation.metrics.items())
     say(f"after step {at.step}: {shown}")
-    if not evaluation.score > at.best_score:  # one that is no number never is
+    if evaluation.score is None or not evaluation.score > at.best_score:  # nor if it is no number
         return at
-    run.save_best(model)
+    with whole(model):
+        saver.save_best(dict(model.named_parameters()), at.step)
     return replace(at, best_step=at.step, best_score=evaluation.score)
 
 
-def _record(
-    run: Run,
-    step: int,
-    losses: dict[str, float],
-    *,
-    rate: float,
-    norm: float,
-    parts: list[Batch] | None,
-) -> None:
-    entry: dict[str, Any] = {"step": step, **losses, "lr": rate, "gradient_norm": norm}
-    if parts is not None:
-        entry["skipped"] = [example for part in parts for example in part.ids]
-        say(f"warning: step {step} is skipped, its loss or gradient is not finite")
-    run.record(entry)
+def _record(saver: Saver, entry: dict[str, Any], *, parts: list[Batch], verdict: Verdict) -> None:
+    """Log a step; stop where the run must not go on, or where a checkpoint could not be saved."""
+    skipped = [] if verdict.act == "update" else _examples(parts, saver.run.crew)
+    if verdict.act != "update":
+        ids = [example for part in skipped for example in part]
+        entry = {**entry, "skipped": ids, "reason": verdict.reason}
+    if verdict.act == "skip":
+        say(f"warning: step {entry['step']} is skipped: {verdict.reason}")
+    saver.run.record(entry)
+    saver.check()
+    if verdict.act == "stop":
+        raise TrainingError(_stop_message(verdict, skipped))
 
 
-def _skip_message(step: int, parts: list[Batch]) -> str:
-    ids = ", ".join(str(example) for part in parts for example in part.ids[:5])
-    return (
-        f"{MOST_SKIPPED_IN_A_ROW + 1} steps in a row up to {step} had a loss or gradient that is "
-        f"not finite (examples {ids}, …; all in log.jsonl); look at these examples, or begin again "
-        "elsewhere with a lower --lr"
+def _examples(parts: list[Batch], crew: Crew) -> list[tuple[int, ...]]:
+    """Return which examples each part of a step has, those of other processes too."""
+    own = [part.ids for part in parts]
+    return [ids for turn in zip(*crew.gather(own), strict=True) for ids in turn]
+
+
+def _end(saver: Saver, step: int, *, signal_number: int) -> NoReturn:
+    saver.wait()
+    saver.run.crew.agree(step)  # the end of one process would end those that still write
+    raise InterruptedRunError(
+        f"stopped by a signal after step {step}; continue with --resume auto",
+        signal_number=signal_number,
     )
 
 
-def _is_due(step: int, every: int, last: int) -> bool:
-    return bool(every) and (step % every == 0 or step == last)
+def _stop_message(verdict: Verdict, examples: list[tuple[int, ...]]) -> str:
+    ids = ", ".join(str(example) for part in examples for example in part[:5])
+    return (
+        f"{verdict.reason} (examples {ids}, …; all in log.jsonl); look at these examples, or begin "
+        "again elsewhere with a lower --lr"
+    )
 
 
-@contextmanager
-def _signals() -> Iterator[list[int]]:
-    """Collect the signals that ask for an end, instead of dying of them."""
-    received: list[int] = []
-    is_main = threading.current_thread() is threading.main_thread()
-    names = (signal.SIGTERM, signal.SIGINT) if is_main else ()
-    before = [signal.signal(name, lambda number, _: received.append(number)) for name in names]
-    try:
-        yield received
-    finally:
-        for name, handler in zip(names, before, strict=True):
-            signal.signal(name, handler)
+def _save(saver: Saver, descent: Descent, at: Counters, pace: Pace) -> None:
+    """Write a checkpoint; under a budget the first one is waited for, to know how long it takes."""
+    stands = replace(at, seconds=pace.seconds)
+    if not pace.wants("save"):
+        saver.save(descent.state(), stands)
+        return
+    with pace.timing("save"):
+        saver.save(descent.state(), stands)
+        saver.wait()
+
+
+def _is_due(step: int, every: int, is_last: bool) -> bool:
+    return bool(every) and (step % every == 0 or is_last)

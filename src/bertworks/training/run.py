@@ -2,7 +2,8 @@
 
 RUN/log.jsonl                  one line per step; the same bytes however often the run was killed
 RUN/checkpoints/step-…/        model and optimizer tensors, and the counters
-RUN/best/                      the weights that scored best so far
+RUN/checkpoints/lock           held by the process that trains
+RUN/best/step-…/               the weights that scored best so far
 """
 
 import json
@@ -11,31 +12,48 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from bertworks.core.artifact import (
     MANIFEST,
     Origin,
+    first_change,
     is_whole,
-    name_input,
     open_artifact,
     refuse_existing,
     saving,
     sweep_leftovers,
     write_synced,
 )
-from bertworks.core.errors import ArtifactError, UsageError
+from bertworks.core.crew import Crew
+from bertworks.core.errors import ArtifactError, TrainingError, UsageError
+from bertworks.core.lock import hold
 from bertworks.core.progress import say
-from bertworks.model.weights import load_weights, read_tensors, write_tensors
+from bertworks.model.weights import load_weights, write_tensors
+from bertworks.training.average import Average
+from bertworks.training.health import LONGEST_ROLLBACK, Health
 from bertworks.training.optimizer import optimizer_tensors, restore_optimizer
+from bertworks.training.sharding import fitted, own_rows, part_name, read_parts
+from bertworks.training.together import refuse_strangers, saving_together
 
 KEPT_CHECKPOINTS = 2
-FREE_SETTINGS = {"resume", "out", "device", "checkpoint_every", "workers", "threads"}
+Tensors = dict[str, Tensor]
+ALONE = Crew()
+FREE_SETTINGS = {
+    "resume",
+    "out",
+    "device",
+    "checkpoint_every",
+    "workers",
+    "threads",
+    "sharding",
+    "patience",
+}
 
 
 @dataclass(frozen=True)
@@ -43,20 +61,124 @@ class Counters:
     """Where a run stands; all else follows from the settings and the step."""
 
     step: int = 0
-    skipped_in_a_row: int = 0
     best_step: int = 0
     best_score: float = -math.inf
+    health: Health = field(default_factory=Health)
+    seconds: float = 0.0  # spent of a time budget
 
 
 class Run:
     """The folder of one training run."""
 
-    def __init__(self, folder: Path, *, origin: Origin, resume: bool) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        origin: Origin,
+        resume: bool,
+        is_shared: bool = True,
+        crew: Crew = ALONE,
+    ) -> None:
         self.folder = folder
         self.origin = origin
+        self.crew = crew
+        self.writers = ALONE  # those who write a checkpoint together
         self.checkpoints = folder / "checkpoints"
         self.log = folder / "log.jsonl"
         self._torn: set[int] = set()  # steps whose checkpoint was passed over
+        refuse_strangers(crew, origin)
+        crew.lead(lambda: self._begin(resume=resume, is_shared=is_shared))
+        if not self.checkpoints.is_dir():
+            raise UsageError(
+                f"process {crew.rank} cannot see {self.checkpoints}, which the first has made; put "
+                "--out on a disk that all machines share"
+            )
+
+    @property
+    def is_writer(self) -> bool:
+        """Whether this process has a part in writing checkpoints."""
+        return self.crew.is_first or self.writers.size > 1
+
+    def write_together(self) -> None:
+        """Let every process write its own part of the checkpoints."""
+        self.writers = self.crew.aside()
+
+    def restore(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        average: Average | None = None,
+    ) -> Counters:
+        """Continue from the newest whole checkpoint, or from the beginning."""
+        newest = self.crew.lead(self._find_newest)
+        counters = Counters() if newest is None else self._load(newest, model, optimizer, average)
+        if newest is not None:
+            say(f"resuming after step {counters.step}")
+        self._cut_log(counters.step)
+        return counters
+
+    def go_back(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        average: Average | None = None,
+        *,
+        before: int,
+    ) -> Counters:
+        """Return to the newest whole checkpoint from before a step; what came after it is gone."""
+        target = self.crew.lead(lambda: self._forget_since(before))
+        counters = self._load(target, model, optimizer, average)
+        self._cut_log(counters.step)
+        return counters
+
+    def save(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        counters: Counters,
+        average: Average | None = None,
+    ) -> None:
+        """Write a checkpoint of what a model has learned."""
+        self.write(state_of(model, optimizer, average), counters)
+
+    def write(self, state: dict[str, Tensors], counters: Counters) -> None:
+        """Write a checkpoint, then forget the torn ones and the oldest beyond those kept."""
+        path = self._path(counters.step)
+        if self.writers.is_first:
+            if path.exists():  # torn, or it would have been resumed from
+                shutil.rmtree(path)
+            self._torn.discard(counters.step)
+            self._sync_log()
+        with saving_together(path, self.writers, kind="checkpoint", origin=self.origin) as folder:
+            for name, tensors in state.items():
+                write_tensors(folder / f"{part_name(name, self.writers)}.safetensors", tensors)
+            if self.writers.is_first:
+                _write_counters(folder, counters)
+        if self.writers.is_first:
+            self._forget_old()
+
+    def write_best(self, weights: Tensors, step: int) -> None:
+        """Keep these weights as the best so far, beside those that a checkpoint still knows."""
+        path = self._best(step)
+        shutil.rmtree(path, ignore_errors=True)  # of a step that is done again
+        with saving(path, kind="checkpoint", origin=self.origin) as folder:
+            write_tensors(folder / "model.safetensors", weights)
+
+    def load_best(self, model: nn.Module, step: int) -> None:
+        """Put the best weights, those of a step, into the model."""
+        open_artifact(self._best(step), "checkpoint")
+        self._load_weights(model, self._best(step))
+
+    def record(self, entry: dict[str, Any]) -> None:
+        """Add one line to the log; numbers that are none are written as words."""
+        if not self.crew.is_first:
+            return
+        clean = {key: _jsonable(value) for key, value in entry.items()}
+        with _writing(self.log), self.log.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(clean) + "\n")
+
+    def _begin(self, *, resume: bool, is_shared: bool) -> None:
+        folder = self.folder
         if (folder / MANIFEST).exists():
             raise UsageError(
                 f"{folder} holds a finished run; choose another --out or remove it first"
@@ -69,63 +191,13 @@ class Run:
         if not self.checkpoints.is_dir():  # not a run's folder, so its files are someone's
             refuse_existing(folder)
         self.checkpoints.mkdir(parents=True, exist_ok=True)
-
-    def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> Counters:
-        """Continue from the newest whole checkpoint, or from the beginning."""
-        counters = Counters()
-        sweep_leftovers(self.checkpoints)
-        for step in reversed(self._steps()):
-            path = self._path(step)
-            try:
-                self._check_settings(open_artifact(path, "checkpoint"))
-            except ArtifactError as error:
-                say(f"warning: checkpoint {path} is passed over: {error}")
-                self._torn.add(step)
-                continue
-            load_weights(model, read_tensors(path / "model.safetensors"))
-            restore_optimizer(model, optimizer, read_tensors(path / "optimizer.safetensors"))
-            counters = Counters(**_read_counters(path))
-            say(f"resuming after step {counters.step}")
-            break
-        self._cut_log(counters.step)
-        return counters
-
-    def save(self, model: nn.Module, optimizer: torch.optim.Optimizer, counters: Counters) -> None:
-        """Write a checkpoint, then forget the torn ones and the oldest beyond those kept."""
-        path = self._path(counters.step)
-        if path.exists():  # torn, or it would have been resumed from
-            shutil.rmtree(path)
-        self._torn.discard(counters.step)
-        self._sync_log()
-        with saving(path, kind="checkpoint", origin=self.origin) as folder:
-            write_tensors(folder / "model.safetensors", dict(model.named_parameters()))
-            write_tensors(folder / "optimizer.safetensors", optimizer_tensors(model, optimizer))
-            _write_counters(folder, counters)
-        good = [step for step in self._steps() if step not in self._torn]
-        for step in set(self._steps()).difference(good[-KEPT_CHECKPOINTS:]):
-            shutil.rmtree(self._path(step))
-
-    def save_best(self, model: nn.Module) -> None:
-        """Keep these weights as the best so far."""
-        origin = self.origin
-        with saving(
-            self.folder / "best", kind="checkpoint", origin=origin, replacing=True
-        ) as folder:
-            write_tensors(folder / "model.safetensors", dict(model.named_parameters()))
-
-    def load_best(self, model: nn.Module) -> None:
-        """Put the best weights into the model."""
-        open_artifact(self.folder / "best", "checkpoint")
-        load_weights(model, read_tensors(self.folder / "best" / "model.safetensors"))
-
-    def record(self, entry: dict[str, Any]) -> None:
-        """Add one line to the log; numbers that are none are written as words."""
-        clean = {key: _jsonable(value) for key, value in entry.items()}
-        with _writing(self.log), self.log.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(clean) + "\n")
+        if is_shared and not hold(self.checkpoints / "lock"):
+            raise UsageError(
+                f"another process is training in {folder}; wait for its end or choose another --out"
+            )
 
     def _check_settings(self, manifest: dict[str, Any]) -> None:
-        if change := _first_change(self.folder, manifest, self.origin):
+        if change := first_change(self.folder, manifest, self.origin, free=FREE_SETTINGS):
             raise UsageError(f"{change} or choose another --out")
 
     def _steps(self) -> list[int]:
@@ -136,9 +208,74 @@ class Run:
     def _path(self, step: int) -> Path:
         return self.checkpoints / f"step-{step:08d}"
 
+    def _best(self, step: int) -> Path:
+        return self.folder / "best" / f"step-{step:08d}"
+
+    def _find_newest(self) -> int | None:
+        """Clear away what was never finished; return the newest step that can be resumed from."""
+        sweep_leftovers(self.checkpoints)
+        return self._newest_whole(self._steps())
+
+    def _forget_since(self, before: int) -> int:
+        """Return the newest whole step from before another; remove all that came after it."""
+        steps = self._steps()
+        target = self._newest_whole([step for step in steps if step < before])
+        if target is None:
+            raise TrainingError(
+                f"the loss has risen for good and no checkpoint is left from before step {before}; "
+                "begin again elsewhere with a lower --lr, or save more often (--checkpoint-every)"
+            )
+        for step in reversed([step for step in steps if step > target]):
+            shutil.rmtree(self._path(step))
+        return target
+
+    def _newest_whole(self, steps: list[int]) -> int | None:
+        """Return the newest of these checkpoints that is whole; say which ones are not."""
+        for step in reversed(steps):
+            path = self._path(step)
+            try:
+                self._check_settings(open_artifact(path, "checkpoint"))
+            except ArtifactError as error:
+                say(f"warning: checkpoint {path} is passed over: {error}")
+                self._torn.add(step)
+            else:
+                return step
+        return None
+
+    def _load(
+        self,
+        step: int,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        average: Average | None,
+    ) -> Counters:
+        path = self._path(step)
+        self._load_weights(model, path)
+        restore_optimizer(model, optimizer, read_parts(path, "optimizer"))
+        if average is not None:
+            average.restore(read_parts(path, "average"))
+        return _read_counters(path)
+
+    def _load_weights(self, model: nn.Module, path: Path) -> None:
+        tensors, own = read_parts(path, "model"), dict(model.named_parameters())
+        load_weights(model, {name: fitted(tensors[name], own.get(name)) for name in tensors})
+
+    def _forget_old(self) -> None:
+        """Remove the checkpoints beyond those kept, then best weights that none of them names."""
+        good = [step for step in self._steps() if step not in self._torn]
+        is_old = [step < good[-1] - LONGEST_ROLLBACK for step in good]
+        # One that a rollback could reach, and one that will grow as old; a dense run needs both.
+        anchors = good[max(sum(is_old) - 1, 0) : sum(is_old) + 1]
+        kept = {*good[-KEPT_CHECKPOINTS:], *anchors}
+        for step in set(self._steps()) - kept:
+            shutil.rmtree(self._path(step))
+        named = {self._best(_best_step(self._path(step))) for step in kept}
+        for path in set((self.folder / "best").glob("step-*")) - named:
+            shutil.rmtree(path)
+
     def _cut_log(self, step: int) -> None:
         """Drop the lines of steps that will be done again."""
-        if not self.log.exists():
+        if not self.crew.is_first or not self.log.exists():
             return
         kept = []
         for line in self.log.read_bytes().splitlines(keepends=True):
@@ -155,11 +292,26 @@ class Run:
             os.fsync(file.fileno())
 
 
+def state_of(
+    model: nn.Module, optimizer: torch.optim.Optimizer, average: Average | None = None
+) -> dict[str, Tensors]:
+    """Return the tensors of a checkpoint by the name of their file."""
+    weights: Tensors = dict(model.named_parameters())
+    state = {"model": weights, "optimizer": optimizer_tensors(model, optimizer)}
+    if average is not None:
+        state["average"] = average.tensors()
+    return {
+        file: {name: own_rows(tensor) for name, tensor in tensors.items()}
+        for file, tensors in state.items()
+    }
+
+
 def is_finished(folder: Path, origin: Origin) -> bool:
     """Tell whether a folder holds the finished run of these very settings and inputs."""
     if not (folder / MANIFEST).exists():
         return False
-    return _first_change(folder, open_artifact(folder, "model"), origin) is None
+    manifest = open_artifact(folder, "model")
+    return first_change(folder, manifest, origin, free=FREE_SETTINGS) is None
 
 
 def whole_checkpoints(folder: Path) -> list[Path]:
@@ -196,29 +348,26 @@ def _step_of(line: bytes) -> float:
         return math.inf
 
 
-def _first_change(folder: Path, manifest: dict[str, Any], origin: Origin) -> str | None:
-    """Return what differs from the run that a manifest tells of, and what to do, or None."""
-    before, now = manifest["settings"], origin.settings
-    for key in now:
-        if key not in FREE_SETTINGS and before.get(key) != now[key]:
-            begun = f"{folder} was begun with {key} = {before.get(key)!r}, now {now[key]!r}"
-            return f"{begun}; resume with the same settings"
-    for name, path in origin.inputs.items():
-        if manifest["inputs"].get(name, {}).get("sha256") != name_input(path)["sha256"]:
-            return f"{path} has changed since {folder} was begun; put it back as it was"
-    return None
-
-
 def _write_counters(folder: Path, counters: Counters) -> None:
     entries = {key: _jsonable(value) for key, value in asdict(counters).items()}
     (folder / "counters.json").write_text(json.dumps(entries))
 
 
-def _read_counters(folder: Path) -> dict[str, Any]:
+def _read_counters(folder: Path) -> Counters:
     entries = json.loads((folder / "counters.json").read_text())
-    return {
+    health = Health.from_json(entries.pop("health"))
+    numbers: dict[str, Any] = {
         key: float(value) if isinstance(value, str) else value for key, value in entries.items()
     }
+    return Counters(**numbers, health=health)
+
+
+def _best_step(checkpoint: Path) -> int:
+    """Return the best step that a checkpoint names; one that was torn meanwhile names none."""
+    try:
+        return _read_counters(checkpoint).best_step
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
 
 
 def _jsonable(value: Any) -> Any:
