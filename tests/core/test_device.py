@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from bertworks.core.device import Machine, cpu_runs_bf16, prepare
+from bertworks.core.device import ALONE, Machine, Seat, cpu_runs_bf16, find_seat, prepare
 from bertworks.core.errors import UsageError
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -76,3 +76,23 @@ def test_only_half_precision_changes_the_forward_pass() -> None:
         assert not torch.is_autocast_enabled("cpu")
     with Machine(torch.device("cpu"), "bf16").autocast():
         assert torch.is_autocast_enabled("cpu")
+
+
+def test_torchrun_gives_a_process_its_seat(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("RANK", "5"), ("WORLD_SIZE", "8"), ("LOCAL_RANK", "1")):
+        monkeypatch.setenv(name, value)
+    assert find_seat() == Seat(rank=5, size=8, local_rank=1)
+
+
+def test_without_torchrun_a_process_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.setenv("WORLD_SIZE", "8")  # some clusters say so to every process
+    assert find_seat() == ALONE
+
+
+@pytest.mark.gpu
+def test_a_process_without_a_gpu_of_its_own_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("RANK", "99"), ("WORLD_SIZE", "100"), ("LOCAL_RANK", "99")):
+        monkeypatch.setenv(name, value)
+    with pytest.raises(UsageError, match="process 100 of this machine has no GPU of its own"):
+        prepare("cuda")

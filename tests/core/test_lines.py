@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import sys
 import tracemalloc
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from bertworks.core.lines import (
     plain_suffix,
     read_lines,
     require_content,
+    require_file,
 )
 from bertworks.core.quarantine import Quarantine
 
@@ -74,6 +76,7 @@ def test_text_in_another_encoding_is_set_aside_whole(tmp_path: Path) -> None:
     lines, bad = lines_of(file)
     assert lines == []
     assert len(bad) == 4
+    assert bad[0] == (1, "not UTF-8 but UTF-16; convert the file")
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
@@ -153,6 +156,23 @@ def test_a_torn_or_damaged_compressed_file_is_one_sentence(
             lines_of(file)
 
 
+def test_a_compressed_file_may_have_a_name_in_capitals(tmp_path: Path) -> None:
+    (tmp_path / "A.TXT.GZ").write_bytes(gzip.compress(b"one\n"))
+    assert lines_of(tmp_path / "A.TXT.GZ") == ([(1, "one\n")], [])
+
+
+def test_what_cannot_be_read_again_or_not_at_all_is_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe.txt")
+    with pytest.raises(DataError, match=r"pipe\.txt is a pipe or a device; write what it gives"):
+        require_file(tmp_path / "pipe.txt")
+    (tmp_path / "secret.txt").write_text("x")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # a superuser may read everything
+    with pytest.raises(DataError, match=r"secret\.txt may not be read; change its permissions"):
+        require_file(tmp_path / "secret.txt")
+
+
 def test_a_missing_an_empty_and_a_folder_are_told_apart(tmp_path: Path) -> None:
     (tmp_path / "empty.txt").touch()
     (tmp_path / "full.txt").write_text("x")
@@ -170,6 +190,8 @@ def test_a_missing_an_empty_and_a_folder_are_told_apart(tmp_path: Path) -> None:
         ("a.b.tsv.xz", ".tsv"),
         ("a.xml.bz2", ".xml"),
         ("a.jsonl.zst", ".jsonl"),
+        ("A.JSONL.GZ", ".jsonl"),
+        ("A.Csv", ".csv"),
         ("a.gz", ""),
         ("a", ""),
     ],

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from bertworks.core import progress as module
-from bertworks.core.progress import SilentMeter, progress, say
+from bertworks.core.progress import SilentMeter, mute, progress, say
 
 
 class Terminal(io.StringIO):
@@ -71,3 +71,15 @@ def test_messages_go_to_the_person_not_to_the_result(capsys: pytest.CaptureFixtu
     say("a message")
     SilentMeter().advance(3, note="unseen")
     assert capsys.readouterr() == ("", "a message\n")
+
+
+def test_a_muted_process_tells_only_its_errors(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_is_muted", False)
+    mute()
+    say("how it goes")
+    with progress("reading", total=7, unit="files") as meter:
+        meter.advance(7)
+    say("what went wrong", is_error=True)
+    assert capsys.readouterr().err == "what went wrong\n"

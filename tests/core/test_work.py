@@ -117,6 +117,10 @@ def test_work_with_other_settings_or_inputs_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=r"source has changed since .*out was begun"):
             write(out)
         source.write_text("a")
+        del INPUTS["source"]
+        with pytest.raises(UsageError, match=r"source has gone since .*out was begun; put it back"):
+            write(out)
+        INPUTS["source"] = source
         assert write(out) == 6
     finally:
         INPUTS.clear()
@@ -204,12 +208,26 @@ def test_a_disk_that_refuses_is_one_sentence(
     assert parts(tmp_path / "out") == WHOLE
 
 
+def test_what_is_said_to_be_kept_is_there(tmp_path: Path) -> None:
+    def fill_the_disk(out: Path, commits: int) -> None:
+        with working(out, kind="documents", origin=Origin(), resume=True) as work:
+            for number in range(commits):
+                work.commit({"lines": number})
+            raise OSError(28, "No space left on device")
+
+    for commits, message in ((0, "nothing was written"), (1, "kept for --resume auto")):
+        with pytest.raises(ArtifactError, match=message):
+            fill_the_disk(tmp_path / "out", commits)
+        assert bool(list(tmp_path.iterdir())) == bool(commits)
+
+
 def test_finished_work_is_known_by_its_settings_and_its_leftovers_are_swept(tmp_path: Path) -> None:
     out = tmp_path / "out"
     write(out)
     (tmp_path / ".out.work").mkdir()
     same, other = Origin(settings={"size": 1, "workers": 9}), Origin(settings={"size": 2})
-    assert not was_done(out, kind="documents", origin=other)
+    with pytest.raises(UsageError, match=r"begun with size = 1, now 2; .*or choose another --out"):
+        was_done(out, kind="documents", origin=other)
     assert was_done(out, kind="documents", origin=same)
     assert parts(out) == WHOLE
     assert not was_done(tmp_path / "nowhere", kind="documents", origin=same)

@@ -23,6 +23,7 @@ class Command:
 
 COMMANDS = {
     "quickstart": Command(settings.QuickstartSettings, "bertworks.stages.quickstart"),
+    "clean": Command(settings.CleanSettings, "bertworks.stages.clean"),
     "learn-vocab": Command(settings.LearnVocabSettings, "bertworks.stages.learn_vocab"),
     "vocab inspect": Command(settings.InspectVocabSettings, "bertworks.stages.inspect_vocab"),
     "vocab extend": Command(settings.ExtendVocabSettings, "bertworks.stages.extend_vocab"),

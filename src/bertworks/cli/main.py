@@ -16,6 +16,7 @@ from bertworks.core.environment import share_cores
 from bertworks.core.errors import BertworksError, UsageError
 from bertworks.core.progress import say
 from bertworks.core.settings import (
+    Ramp,
     Setting,
     make_settings,
     read_values,
@@ -23,6 +24,8 @@ from bertworks.core.settings import (
     suggestion,
 )
 
+# A flag puts a recipe's rivals of it aside.
+RIVALS = {"steps": ("budget",), "budget": ("steps", "short_longest")}
 GROUPS = {"bertworks vocab": "Look at a vocabulary and change it."}  # commands of two words
 
 
@@ -34,14 +37,15 @@ def main(words: list[str] | None = None) -> NoReturn:
         share_cores()
         _print_result(COMMANDS[name].run(settings), as_json=as_json)
     except BertworksError as error:
-        say(f"bertworks: {error}")
+        say(f"bertworks: {error}", is_error=True)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
     except OSError as error:
         _silence_output()
         if not isinstance(error, BrokenPipeError):  # who has read enough needs no message
-            say(f"bertworks: {error}; check the path, its permissions and the space on the disk")
+            remedy = "check the path, its permissions and the space on the disk"
+            say(f"bertworks: {error}; {remedy}", is_error=True)
         sys.exit(1)
     sys.exit(0)
 
@@ -60,8 +64,23 @@ def parse(words: list[str]) -> tuple[str, Any, bool]:
     if recipe is not None:
         table = read_recipe(recipe, name, commands=list(COMMANDS))
         where = f"recipe {recipe} [{table_name(name)}]"
-        values = read_values(kind, table, where=where) | values
+        values = _beside(read_values(kind, table, where=where), values) | values
     return name, make_settings(kind, values, command=name), as_json
+
+
+def _beside(told: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
+    """Return what a recipe tells beside flags; in a run by time its ramps stay at their end."""
+    rivals = {rival for flag in flags for rival in RIVALS.get(flag, ())}
+    kept = {name: value for name, value in told.items() if name not in rivals}
+    if "budget" not in flags:
+        return kept
+    ends = {name: ramp.end for name, ramp in kept.items() if isinstance(ramp, Ramp)}
+    kept |= {name: Ramp(end, end) for name, end in ends.items()}
+    changed = [name for name in told if name not in RIVALS and kept.get(name) != told[name]]
+    for name in changed:
+        fate = f"stays at {kept[name]}" if name in kept else "is left out"
+        say(f"--budget counts no steps, so the recipe's {name} {told[name]} {fate}")
+    return kept
 
 
 def command_parser(name: str) -> ArgumentParser:

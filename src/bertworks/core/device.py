@@ -1,5 +1,6 @@
 """Where and how a run computes; the only module that reads the machine and its environment."""
 
+import os
 import subprocess
 import sys
 from contextlib import AbstractContextManager, nullcontext
@@ -29,6 +30,24 @@ class Machine:
         return torch.autocast(self.device.type, torch.bfloat16)
 
 
+@dataclass(frozen=True)
+class Seat:
+    """Which of the processes that run one command together this is."""
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0  # among those of this machine
+
+
+ALONE = Seat()
+
+
+def find_seat() -> Seat:
+    """Return the place that torchrun has given this process; without it, that of one alone."""
+    found = [os.environ.get(name) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK")]  # noqa: TID251
+    return Seat(*map(int, filter(None, found))) if all(found) else ALONE
+
+
 def prepare(
     device: DeviceName = "auto", *, precision: Precision = "auto", threads: int | None = None
 ) -> Machine:
@@ -46,7 +65,20 @@ def prepare(
     if device == "cuda" and not torch.cuda.is_available():
         raise UsageError("no CUDA device is visible here; use --device cpu")
     chosen = "cuda" if device != "cpu" and torch.cuda.is_available() else "cpu"
+    if chosen == "cuda" and (seat := find_seat()).size > 1:
+        _take_gpu(seat.local_rank)
     return Machine(torch.device(chosen), _choose_precision(chosen, precision))
+
+
+def _take_gpu(number: int) -> None:
+    """Make one of several GPUs that of this process."""
+    count = torch.cuda.device_count()
+    if number >= count:
+        raise UsageError(
+            f"process {number + 1} of this machine has no GPU of its own, for {count} can be seen; "
+            f"start at most {count} (--nproc-per-node), or use --device cpu"
+        )
+    torch.cuda.set_device(number)
 
 
 def _choose_precision(device: str, wanted: Precision) -> Literal["fp32", "bf16"]:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 SECONDS_BETWEEN_LINES = 10.0
+_is_muted = False
 
 
 class Meter(Protocol):
@@ -26,15 +27,25 @@ class SilentMeter:
         """Take note of nothing."""
 
 
-def say(message: str) -> None:
+def say(message: str, *, is_error: bool = False) -> None:
     """Write one line for the person at the screen; results go to standard output instead."""
-    sys.stderr.write(message + "\n")
-    sys.stderr.flush()
+    if is_error or not _is_muted:
+        sys.stderr.write(message + "\n")
+        sys.stderr.flush()
+
+
+def mute() -> None:
+    """Say nothing from now on but errors: another process tells how the work goes."""
+    global _is_muted
+    _is_muted = True
 
 
 @contextmanager
 def progress(label: str, *, total: float | None, unit: str, already: float = 0) -> Iterator[Meter]:
     """Show how far a piece of work has come, its rate and the time left."""
+    if _is_muted:
+        yield SilentMeter()
+        return
     if sys.stderr.isatty():
         with _bar(label, total, unit, already) as meter:
             yield meter
