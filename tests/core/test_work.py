@@ -120,7 +120,10 @@ def test_work_with_other_settings_or_inputs_is_refused(tmp_path: Path) -> None:
         del INPUTS["source"]
         with pytest.raises(UsageError, match=r"source has gone since .*out was begun; put it back"):
             write(out)
-        INPUTS["source"] = source
+        INPUTS.update(source=source, other=source)
+        with pytest.raises(UsageError, match=r"source has come since .*out was begun; take it"):
+            write(out)
+        del INPUTS["other"]
         assert write(out) == 6
     finally:
         INPUTS.clear()

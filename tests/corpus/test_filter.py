@@ -1,12 +1,16 @@
 """Prose of any script is kept; what is none is dropped for a reason that has a name."""
 
 import pickle
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertworks.corpus.filter import REASONS, Filters
+from bertworks.core.code_points import code_points
+from bertworks.core.scripts import WITHOUT_SPACES, pattern_of
+from bertworks.corpus import filter as filters_module
+from bertworks.corpus.filter import REASONS, RUN, Filters
 
 ENGLISH = (
     "The river rises in the hills to the north and runs through three villages before it reaches "
@@ -104,3 +108,34 @@ def test_any_text_gets_an_answer_and_always_the_same(text: str) -> None:
     filters = Filters(min_words=1)
     assert filters.reason(text) == filters.reason(text)
     assert filters.reason(text) in (None, *REASONS)
+
+
+def repeated_words(text: str) -> float:
+    """Count one word after the other what the filter counts in arrays."""
+    words = re.findall(r"[一-鿿]{1,2}|[^\s一-鿿]+", text)
+    seen: set[tuple[str, ...]] = set()
+    covered: set[int] = set()
+    for place in range(len(words) - RUN + 1):
+        run = tuple(words[place : place + RUN])
+        covered |= set(range(place, place + RUN)) if run in seen else set()
+        seen.add(run)
+    return len(covered) / len(words) if len(words) > RUN else 0.0
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b ", "c, ", "中", "文", "\n", " "]), max_size=80),
+    st.integers(1, 3),
+)
+def test_repeated_words_are_counted_in_arrays_as_one_by_one(parts: list[str], times: int) -> None:
+    text = "".join(parts * times)
+    codes = code_points(text)
+    share = filters_module._repeated_words(codes, filters_module._CLASSES.of(codes))
+    assert share == pytest.approx(repeated_words(text))
+
+
+@given(st.text(max_size=60))
+def test_words_between_spaces_are_counted_in_arrays_as_one_by_one(text: str) -> None:
+    spaceless = f"[{pattern_of(WITHOUT_SPACES)}\u3000-\u303f\uff00-\uffef]+"
+    words = re.sub(spaceless, " ", text).split()
+    classes = filters_module._CLASSES.of(code_points(text))
+    assert filters_module._count_spaced(classes) == (len(words), sum(map(len, words)))

@@ -34,6 +34,20 @@ def test_every_kind_of_string_is_read(tmp_path: Path, kind: pa.DataType) -> None
     assert [text for _, text in read_column(file, "body")] == TEXTS
 
 
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()])
+def test_text_may_be_stored_as_bytes(tmp_path: Path, kind: pa.DataType) -> None:
+    rows = [b"one", "第二".encode(), b"b\xffd", None]
+    file = write(tmp_path, {"text": pa.array(rows, kind)})
+    assert [text for _, text in read_column(file, "text")] == ["one", "第二", None, None]
+
+
+@pytest.mark.parametrize("value", [7, ["one"], {"body": "one"}])
+def test_a_column_that_is_no_text_is_refused_before_its_rows(tmp_path: Path, value: Any) -> None:
+    file = write(tmp_path, {"text": [value] * 3})
+    with pytest.raises(DataError, match=r'holds .+ in its column "text", not text; name'):
+        next(read_column(file, "text"))
+
+
 def test_repeated_texts_may_be_stored_once(tmp_path: Path) -> None:
     file = write(tmp_path, {"text": pa.array(["one", "two", "one"]).dictionary_encode()})
     assert [text for _, text in read_column(file, "text")] == ["one", "two", "one"]

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import json
 import lzma
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
+from bertworks.core.artifact import Origin, saving
 from bertworks.core.errors import DataError
 from bertworks.core.quarantine import Quarantine
 from bertworks.corpus import read as reading
@@ -222,6 +224,60 @@ def test_folders_are_searched_in_a_fixed_order(tmp_path: Path) -> None:
         "inner/a.jsonl.gz",
         "inner/deep/z.txt.xz",
     ]
+
+
+def test_names_in_capitals_and_other_names_of_json_lines_are_known(tmp_path: Path) -> None:
+    for name in ("A.JSONL", "b.ndjson", "C.Jsonl.GZ", "d.json"):
+        compress = COMPRESSORS[".gz" if name.endswith("GZ") else ""]
+        (tmp_path / name).write_bytes(compress(ROWS.encode()))
+        assert read(tmp_path / name) == (ARTICLES, [])
+    found = [file.name for file in find_files((tmp_path,))]
+    assert found == ["A.JSONL", "C.Jsonl.GZ", "b.ndjson"]  # a .json is mostly no text
+
+
+def test_linked_folders_are_searched_once_and_circles_end(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "a.txt").write_text("text")
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "again").symlink_to(tmp_path / "corpus")
+    (tmp_path / "corpus" / "en").symlink_to(tmp_path / "store")
+    (tmp_path / "corpus" / "zh").symlink_to(tmp_path / "store")
+    assert find_files((tmp_path / "corpus",)) == [tmp_path / "corpus" / "en" / "a.txt"]
+    (tmp_path / "corpus" / "lost.txt").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(DataError, match=r"there is no file .*lost\.txt"):
+        find_files((tmp_path / "corpus",))
+
+
+def test_what_is_hidden_or_was_made_by_a_command_is_passed_over(tmp_path: Path) -> None:
+    for name in ("a.txt", ".out.work/out/b.jsonl", ".c.txt", "site/manifest.json", "site/d.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    with saving(tmp_path / "tokenizer", kind="tokenizer", origin=Origin()) as folder:
+        (folder / "vocab.txt").write_text("[PAD]")
+    assert find_files((tmp_path,)) == [tmp_path / "a.txt", tmp_path / "site" / "d.txt"]
+
+
+def test_a_folder_that_may_not_be_searched_is_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").write_text("text")
+    (tmp_path / "closed").mkdir()
+    scan = os.scandir
+
+    def refuse(path: str) -> Any:  # a superuser may search everything
+        if Path(path).name == "closed":
+            raise PermissionError(13, "Permission denied", path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(DataError, match=r"closed cannot be searched \(Permission denied\); change"):
+        find_files((tmp_path,))
+
+
+def test_an_empty_file_among_others_is_a_bad_row(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").touch()
+    (tmp_path / "b.txt").write_text("text")
+    assert read(*find_files((tmp_path,))) == ([("text",)], [(1, "the file is empty")])
 
 
 def test_missing_and_empty_inputs_are_one_sentence(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 import sys
 
+import ftfy
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bertworks.core.errors import MissingPackageError
 from bertworks.corpus.repair import Form, repair
+from bertworks.corpus.repair import _suspect_lines as suspect_lines
 
 CLEAN = [
     "Plain English — with “quotes”, naïve cafés and 5 × 7 = 35.",
@@ -112,3 +114,20 @@ def test_repaired_text_can_be_written_down_and_has_single_blanks(text: str) -> N
 @given(st.text(st.characters(codec="ascii", categories=["L", "N", "P"]), min_size=1))
 def test_printable_ascii_never_changes(text: str) -> None:
     assert repair(text, mojibake=True) == text
+
+
+MOJIBAKE = "aZ. \xa0Ã¢Âã©€™œŒ“”–—…·ŠžŸ°²³µ×√≈вЂГВРСΒΞĀ†‚Ä\x85\x9d\ufffd中，"
+
+
+@given(st.lists(st.text(st.sampled_from(MOJIBAKE), max_size=9), min_size=1, max_size=5))
+@example(["voil\xc3 le travail", "plain", "中文——没有错。", "\x85"])
+@settings(max_examples=400)
+def test_no_line_that_would_be_decoded_again_is_passed_over(lines: list[str]) -> None:
+    found = suspect_lines("\n".join(lines), lines)
+    changed = [n for n, line in enumerate(lines) if ftfy.fix_encoding(line) != line]
+    assert set(changed) <= set(found)
+
+
+def test_most_lines_need_no_second_look() -> None:
+    lines = ["It’s “quoted” – or not…", "他说：“你好”，走了。", "naïve café", "plain"]
+    assert suspect_lines("\n".join(lines), lines) == []

@@ -110,6 +110,7 @@ def test_templates_are_left_out_but_for_those_that_only_dress(wikitext: str, tex
         ("a <b>bold</b> <span class='x'>span</span>", "a bold span"),
         ("<gallery>\nFile:a.jpg|b\n</gallery>c", "c"),
         ("<syntaxhighlight lang=c>if (a<b) {{}}</syntaxhighlight>d", "d"),
+        ("the <code>main</code> function", "the main function"),
         ("<nowiki>* ''not'' a {{list}}</nowiki>", "* ''not'' a {{list}}"),
         ("&lt;b&gt; &amp;amp; caf&eacute; &#x5B57;", "<b> &amp; café 字"),
         ("'''''both''''' ''i'' '''b''' l''''amour'''", "both i b l'amour"),

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertworks.corpus.words import code_points, count_words, find_words
+from bertworks.core.code_points import code_points
+from bertworks.corpus.words import count_words, find_words
 
 
 def words_of(text: str) -> list[str]:

@@ -18,11 +18,12 @@ from bertworks.core.artifact import Origin
 from bertworks.core.errors import UsageError
 from bertworks.core.lines import LONGEST_LINE
 from bertworks.core.quarantine import LARGEST_SHARE, MOST_KEPT
+from bertworks.corpus.document import LONGEST_DOCUMENT
 from bertworks.model.config import SIZES
 from bertworks.serving.model_folder import save_model
 from bertworks.tasks.catalog import make_task
 from bertworks.tasks.task import TaskModel
-from bertworks.training.loop import MOST_SKIPPED_IN_A_ROW
+from bertworks.training.health import MOST_BAD_IN_A_ROW
 from bertworks.training.run import KEPT_CHECKPOINTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -94,6 +95,17 @@ def test_a_stale_table_would_be_noticed(tmp_path: Path, old: str, new: str) -> N
     assert done.returncode == 1
     assert "pretrain.md" in done.stdout + done.stderr
     assert page.read_text(encoding="utf-8") == text.replace(old, new)
+
+
+def test_the_picture_of_the_schedules_is_fresh() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "docs" / "schedules.py"), "--check"],
+        env={"PYTHONPATH": str(SOURCE.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -229,10 +241,11 @@ def test_every_source_file_that_a_page_names_exists() -> None:
 def test_the_numbers_in_the_pages_are_those_of_the_code() -> None:
     formats, pretrain = PAGES["docs/data-formats.md"], PAGES["docs/commands/pretrain.md"]
     assert f"longer than {LONGEST_LINE:,} bytes" in formats
+    assert f"({LONGEST_DOCUMENT:,} in JSONL" in formats
     assert f"Up to {MOST_KEPT:,} rows" in formats
     assert f"more than {FRACTIONS[LARGEST_SHARE]} of the rows is bad" in formats
     assert f"the {NUMBERS[KEPT_CHECKPOINTS]} newest checkpoints" in pretrain
-    assert f"more than {NUMBERS[MOST_SKIPPED_IN_A_ROW]} in a row end" in pretrain
+    assert f"more than {NUMBERS[MOST_BAD_IN_A_ROW]} in a row end" in pretrain
     for size, (layers, width) in SIZES.items():
         assert f"{size} {layers}x{width}" in pretrain.replace("\n", " ")
 

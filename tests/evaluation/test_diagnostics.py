@@ -115,6 +115,13 @@ def test_a_gradient_that_is_always_clipped_is_named() -> None:
     assert course(falling, np.full(60, 2.2)) == {}  # as small networks do
 
 
+def test_a_heavy_objective_may_have_larger_gradients() -> None:
+    log = [{"step": n, "fill_mask": 6 - n / 30, "gradient_norm": 23.0} for n in range(60)]
+    assert list(diagnose_course(log, clip=1.0)) == ["clipping"]
+    assert list(diagnose_course(log, clip=1.0, weight=0.1)) == ["clipping"]
+    assert diagnose_course(log, clip=1.0, weight=50.0) == {}  # as ELECTRA's, which learns well
+
+
 def test_steps_that_were_skipped_or_causal_do_not_confuse_the_course() -> None:
     log = [{"step": n, "fill_mask": 6 - n / 30, "gradient_norm": 0.5} for n in range(60)]
     log += [{"step": 60, "next_piece": 9.0, "gradient_norm": 0.5}]

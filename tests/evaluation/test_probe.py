@@ -143,8 +143,15 @@ def test_a_signal_in_a_probe_is_left_to_the_run_around_it(
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        (make_rows(5), "has 5 examples of 2 labels; a probe needs at least 20 of two"),
+        (
+            make_rows(5),
+            "has 5 examples of 2 labels; a probe needs at least 20 of two, with different texts",
+        ),
         ([{"text": str(n), "label": "one"} for n in range(50)], "has 50 examples of 1 labels"),
+        *(
+            ([{"text": text, "label": str(n % 2)} for n in range(50)], "with different texts")
+            for text in ("one", "same")  # all are learned from, or all scored
+        ),
     ],
 )
 def test_a_file_with_too_little_in_it_is_one_sentence(

@@ -108,6 +108,16 @@ def test_any_text_at_all_leaves_the_page_whole(text: str) -> None:
     assert read(page).tags == read(plain).tags
 
 
+def test_columns_of_numbers_end_at_the_right() -> None:
+    page = Page("t")
+    page.table(
+        ("name", "n", "share", "mixed"), [("a", "1,024", "3.5%", "7"), ("b", "none", "7 %", "x")]
+    )
+    assert page.html().count("<td class=number>") == 4
+    for cell in ("<td>a</td>", "<th class=number>share</th>", "<th>mixed</th>", "<td>7</td>"):
+        assert cell in page.html()
+
+
 def test_an_empty_table_says_so() -> None:
     page = Page("t")
     page.table(("a", "b"), [])

@@ -71,10 +71,8 @@ def test_another_seed_would_be_noticed(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("change", "code"), [("", 0), ("BETAS = (0.9, 0.99)\n", 1)], ids=["same", "other"]
-)
-def test_a_revision_is_compared_with_the_tree(change: str, code: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("beta", "code"), [("0.999", 0), ("0.99", 1)], ids=["same", "other"])
+def test_a_revision_is_compared_with_the_tree(beta: str, code: int, tmp_path: Path) -> None:
     repository = tmp_path / "repository"
     for name in ("src", "benchmarks"):
         ignored = shutil.ignore_patterns("__pycache__")
@@ -82,8 +80,11 @@ def test_a_revision_is_compared_with_the_tree(change: str, code: int, tmp_path: 
     author = ["-c", "user.name=test", "-c", "user.email=test@localhost"]
     for words in (["init", "-q"], ["add", "."], [*author, "commit", "-qm", "all"]):
         subprocess.run(["git", *words], cwd=repository, check=True)
-    optimizer = repository / "src" / "bertworks" / "training" / "optimizer.py"
-    optimizer.write_text(optimizer.read_text().replace("EPSILON", f"{change}EPSILON", 1))
+    settings = repository / "src" / "bertworks" / "stages" / "setting_groups.py"
+    assert "beta2: Share = 0.999\n" in settings.read_text()
+    settings.write_text(
+        settings.read_text().replace("beta2: Share = 0.999", f"beta2: Share = {beta}")
+    )
     done = subprocess.run(
         [sys.executable, "benchmarks/same_loss.py", "HEAD"],
         cwd=repository,

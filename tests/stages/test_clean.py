@@ -326,6 +326,24 @@ def test_cleaning_goes_on_from_its_last_commit_with_any_number_of_processes(
     assert "is finished already" in again.err
 
 
+def test_documents_may_lie_in_the_folder_that_they_are_made_from(
+    corpus: Path, small: None, tmp_path: Path, command: Run
+) -> None:
+    text = tmp_path / "text"
+    shutil.copytree(corpus, text)
+    words = ["clean", text, "--out", text / "clean", "--workers", 1, "--resume", "auto"]
+    ended = clean_until_killed(text, text / "clean", event="take", number=8)
+    assert ended == -signal.SIGKILL
+    assert command(*words).code == 0
+    assert {row["source"] for row in rows_of(text / "clean")} == {
+        f"{text}/a.jsonl",
+        f"{text}/b.txt",
+    }
+    assert "is finished already" in command(*words).err
+    (text / "b.txt").rename(tmp_path / "b.txt")
+    assert "b.txt has gone since" in command(*words).refusal(2)
+
+
 def test_a_signature_that_is_forgotten_in_a_kill_would_be_noticed(
     corpus: Path, whole: Path, small: None, tmp_path: Path, command: Run, contents: Contents
 ) -> None:

@@ -308,3 +308,15 @@ def test_weights_that_came_apart_are_not_saved_as_a_model(
     assert "the network's answers are no finite numbers" in ended.refusal(1)
     assert "lower --lr" in ended.err
     assert not (tmp_path / "run" / "model.safetensors").exists()
+
+
+def test_other_ways_to_learn_make_other_models(
+    classifier: Path, finetune_words: Words, tmp_path: Path, command: Run
+) -> None:
+    models = {made(classifier)["model.safetensors"]}
+    for changed in ({"schedule": "cosine"}, {"average": 0.5}, {"optimizer": "muon"}):
+        out = tmp_path / next(iter(changed))
+        ended = command(*finetune_words(out, **changed))
+        assert ended.code == 0, ended.err
+        models.add(made(out)["model.safetensors"])
+    assert len(models) == 4

@@ -8,10 +8,11 @@ import pytest
 
 from bertworks.cli.commands import COMMANDS
 from bertworks.cli.main import parse
-from bertworks.core.settings import settings_of
+from bertworks.core.settings import Ramp, as_json, settings_of
 
 NEEDED = {
     "quickstart": [],
+    "clean": ["text", "--out", "o"],
     "learn-vocab": ["text", "--out", "o"],
     "extend-positions": ["--model", "m", "--to", "9", "--out", "o"],
     "tokenize": ["text", "--tokenizer", "t", "--out", "o"],
@@ -23,10 +24,22 @@ NEEDED = {
 }
 COUNT, COUNT_OR_ZERO = "a whole number of at least 1", "a whole number of at least 0"
 POSITIVE, SHARE = "a number above 0", "a number from 0 to below 1"
+WHOLE_SHARE = "a number above 0 and at most 1"
+RAMP = "a number or a ramp A..B"
 # Command and setting -> what it must be, values beyond the limits, values just within them.
 LIMITS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
     ("quickstart", "steps"): (COUNT, ["0"], ["1"]),
     ("quickstart", "epochs"): (COUNT, ["-1"], ["1"]),
+    ("clean", "min_words"): (COUNT_OR_ZERO, ["-1"], ["0"]),
+    ("clean", "max_words"): (COUNT, ["0"], ["1"]),
+    ("clean", "min_letters"): (SHARE, ["1", "-0.1"], ["0"]),
+    ("clean", "max_digits"): (WHOLE_SHARE, ["0", "1.1"], ["1"]),
+    ("clean", "max_symbols"): (WHOLE_SHARE, ["0", "2"], ["1"]),
+    ("clean", "max_repeated_lines"): (WHOLE_SHARE, ["0", "-1"], ["1"]),
+    ("clean", "max_repeated_words"): (WHOLE_SHARE, ["0", "nan"], ["1"]),
+    ("clean", "similarity"): (WHOLE_SHARE, ["0", "1.01"], ["0.01", "1"]),
+    ("clean", "permutations"): ("a whole number of at least 16", ["15", "0"], ["16"]),
+    ("clean", "workers"): (COUNT, ["0", "-1"], ["1"]),
     ("learn-vocab", "size"): (COUNT, ["0", "-4"], ["1"]),
     ("learn-vocab", "min_count"): (COUNT, ["0", "-7"], ["1"]),
     ("extend-positions", "to"): ("a whole number of at least 8", ["7", "-1"], ["8"]),
@@ -35,16 +48,35 @@ LIMITS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
     ("tokenize", "workers"): (COUNT, ["0", "-1"], ["1"]),
     ("pretrain", "longest"): ("a whole number of at least 8", ["7", "0", "-128"], ["8"]),
     ("pretrain", "steps"): (COUNT, ["0", "-3", "2.5", "1e3"], ["1"]),
-    ("pretrain", "batch_tokens"): (COUNT, ["0", "-1"], ["1"]),
+    ("pretrain", "short_longest"): ("a whole number of at least 8", ["7", "0"], ["8"]),
+    ("pretrain", "short_share"): ("a number above 0 and below 1", ["0", "1"], ["0.5"]),
+    ("pretrain", "batch_tokens"): (f"{RAMP} of at least 1", ["0", "-1", "9..0"], ["1", "1..9"]),
     ("pretrain", "accumulate"): (COUNT, ["0", "-1"], ["1"]),
     ("pretrain", "lr"): (POSITIVE, ["0", "-1", "nan", "inf"], ["1e-9"]),
     ("pretrain", "warmup"): (SHARE, ["-0.1", "1", "2"], ["0", "0.99"]),
     ("pretrain", "weight_decay"): ("a number of at least 0", ["-1", "inf"], ["0"]),
     ("pretrain", "clip"): (POSITIVE, ["0", "-1"], ["0.001"]),
+    ("pretrain", "spike"): ("a number of 0 or above 1", ["1", "0.5", "-3", "inf"], ["0", "1.1"]),
+    ("pretrain", "beta1"): (SHARE, ["1", "-0.1"], ["0"]),
+    ("pretrain", "beta2"): (SHARE, ["1", "1.5"], ["0.98"]),
+    ("pretrain", "epsilon"): (POSITIVE, ["0", "-1"], ["1e-8"]),
+    ("pretrain", "decay"): ("a number above 0 and below 1", ["0", "1"], ["0.5"]),
+    ("pretrain", "average"): (SHARE, ["1", "-0.5"], ["0", "0.999"]),
+    ("pretrain", "z_loss"): ("a number of at least 0", ["-1"], ["0", "1e-4"]),
+    ("pretrain", "probe_every"): (COUNT, ["0", "-5"], ["1"]),
     ("pretrain", "dropout"): (SHARE, ["1", "-1"], ["0"]),
-    ("pretrain", "mask_rate"): ("a number above 0 and below 1", ["0", "1", "1.5"], ["0.01"]),
+    ("pretrain", "causal_share"): (f"{RAMP} from 0 to 1", ["-0.1", "0..1.1"], ["1", "0..0.5"]),
+    ("pretrain", "generator_size"): ("a number above 0 and below 1", ["0", "1"], ["0.5"]),
+    ("pretrain", "mask_rate"): (
+        f"{RAMP} above 0 and below 1",
+        ["0", "1", "1.5", "0.3..1", "0..0.1"],
+        ["0.01", "0.3..0.15"],
+    ),
+    ("pretrain", "masked_share"): ("a number from 0 to 1", ["-0.1", "1.1"], ["0", "1"]),
+    ("pretrain", "random_share"): ("a number from 0 to 1", ["-1", "2", "nan"], ["0", "1"]),
     ("pretrain", "evaluate_every"): (COUNT_OR_ZERO, ["-1"], ["0"]),
     ("pretrain", "checkpoint_every"): (COUNT_OR_ZERO, ["-2"], ["0"]),
+    ("pretrain", "patience"): (COUNT, ["0", "-1"], ["1"]),
     ("pretrain", "workers"): (COUNT_OR_ZERO, ["-1"], ["0"]),
     ("pretrain", "threads"): (COUNT, ["0", "-2"], ["1"]),
     ("finetune", "epochs"): (COUNT, ["0", "-1"], ["1"]),
@@ -54,6 +86,11 @@ LIMITS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
     ("finetune", "warmup"): (SHARE, ["1"], ["0"]),
     ("finetune", "weight_decay"): ("a number of at least 0", ["-0.01"], ["0"]),
     ("finetune", "clip"): (POSITIVE, ["0"], ["1"]),
+    ("finetune", "beta1"): (SHARE, ["1", "-0.1"], ["0"]),
+    ("finetune", "beta2"): (SHARE, ["1", "1.5"], ["0.98"]),
+    ("finetune", "epsilon"): (POSITIVE, ["0", "-1"], ["1e-8"]),
+    ("finetune", "decay"): ("a number above 0 and below 1", ["0", "1"], ["0.5"]),
+    ("finetune", "average"): (SHARE, ["1", "-0.5"], ["0", "0.999"]),
     ("finetune", "dropout"): (SHARE, ["1", "2"], ["0"]),
     ("finetune", "longest"): ("a whole number of at least 8", ["0", "3"], ["8"]),
     ("finetune", "checkpoint_every"): (COUNT_OR_ZERO, ["-1"], ["0"]),
@@ -84,8 +121,8 @@ def test_a_number_beyond_its_limits_is_named_and_nothing_is_begun(
 def test_a_number_just_within_its_limits_is_taken(name: str, setting: str) -> None:
     for value in LIMITS[name, setting][2]:
         _, settings, _ = parse([name, *NEEDED[name], f"--{setting.replace('_', '-')}", value])
-        where = settings.machine if setting == "threads" else settings
-        assert getattr(where, setting) == float(value)
+        found = as_json(settings)[setting]
+        assert Ramp.parse(found) == Ramp.parse(value)
 
 
 def test_no_number_but_the_seed_is_without_limits() -> None:
@@ -93,7 +130,7 @@ def test_no_number_but_the_seed_is_without_limits() -> None:
         (name, setting.name)
         for name, command in COMMANDS.items()
         for setting in settings_of(command.settings)
-        if {int, float} & {setting.kind, *get_args(setting.kind)} and setting.name != "seed"
+        if {int, float, Ramp} & {setting.kind, *get_args(setting.kind)} and setting.name != "seed"
     }
     assert numbers == LIMITS.keys()
 

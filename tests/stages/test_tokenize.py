@@ -441,4 +441,4 @@ def test_finished_shards_are_not_made_again(
     assert "is finished already" in again.err
     assert contents(shards) == before
     said = command(*words(shards, "--held-out", 0.3, "--resume", "auto")).refusal(2)
-    assert "exists already" in said
+    assert "was begun with held_out = 0.2, now 0.3; resume with the same settings, or" in said

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertworks.tokenizer.scripts import find_words, kind_of, needs_no_space
+from bertworks.core.scripts import kind_of
+from bertworks.tokenizer.scripts import find_words, needs_no_space
 
 
 def words(text: str) -> list[tuple[str, str]]:
@@ -40,13 +41,6 @@ def test_words_rise_and_hold_every_letter_and_digit(text: str) -> None:
     for place, char in enumerate(text):
         assert place in inside or kind_of(char) in ("", "Mark")
         assert place not in inside or kind_of(char) != ""
-
-
-def test_a_character_without_a_name_still_has_a_script() -> None:
-    assert kind_of("\u4e2d") == "Han"
-    assert kind_of("\u3400") == "Han"
-    assert kind_of("\U00017000") == "Other"  # Python has no name for it
-    assert kind_of("\ue000") == ""
 
 
 @pytest.mark.parametrize(

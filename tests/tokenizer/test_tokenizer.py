@@ -255,11 +255,18 @@ def test_words_begin_where_a_person_sees_them_begin(any_kind: Tokenizer) -> None
 
 def test_pieces_come_with_the_places_they_end_at(any_kind: Tokenizer) -> None:
     texts = ["The runners", "", " 北京 über"]
-    ids, ends = any_kind.ids_and_ends(texts)
-    assert ids == any_kind.ids_of(texts)
-    alone = [end for text in texts for _, end in any_kind.encode(text).offsets]
-    assert ends.tolist() == alone
-    assert any_kind.ids_and_ends([])[1].shape == (0,)
+    cut = any_kind.cut(texts)
+    ids = any_kind.ids_of(texts)
+    assert cut.ids.tolist() == [index for pieces in ids for index in pieces]
+    assert cut.counts.tolist() == [len(pieces) for pieces in ids]
+    starts = (0, len(texts[0]) + 1, len(texts[0]) + 2)
+    alone = [
+        (at, end)
+        for at, t in zip(starts, texts, strict=True)
+        for _, end in any_kind.encode(t).offsets
+    ]
+    assert cut.ends.tolist() == [at + end for at, end in alone]
+    assert any_kind.cut([]).ids.shape == any_kind.cut([]).counts.shape == (0,)
 
 
 def test_each_kind_joins_pairs_as_its_family_does(any_kind: Tokenizer) -> None:

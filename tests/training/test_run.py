@@ -5,6 +5,7 @@ import json
 import math
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 from pathlib import Path
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from bertworks.core.artifact import MANIFEST, Origin, saving
+from bertworks.core.crew import Crew
 from bertworks.core.errors import ArtifactError, TrainingError, UsageError
 from bertworks.training.health import LONGEST_ROLLBACK, Health, Rollback
 from bertworks.training.optimizer import make_optimizer, optimizer_tensors
@@ -180,6 +182,23 @@ def test_a_failed_save_of_the_best_weights_leaves_those_before(
     model = Walk(seed=5).model
     run.load_best(model, 1)
     assert model.weight.equal(walk.model.weight)
+
+
+def write_late_and_load(crew: Crew, folder: str) -> bool:
+    """Load the best weights in all processes, while the first has yet to write them."""
+    run, model = Run(Path(folder), origin=Origin(), resume=True, crew=crew), Walk(seed=5).model
+    if crew.is_first:
+        time.sleep(0.3)
+        run.write_best(weights_of(Walk(seed=1)), 4)
+    run.load_best(model, 4)
+    return model.weight.equal(Walk(seed=1).model.weight)
+
+
+def test_no_process_looks_for_best_weights_before_the_first_has_written_them(
+    crews: Any, tmp_path: Path
+) -> None:
+    members = crews.run(write_late_and_load, str(tmp_path / "run"), size=2)
+    assert [member.result for member in members] == [True, True]
 
 
 def weights_of(walk: Walk) -> Weights:

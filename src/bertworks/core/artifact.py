@@ -19,7 +19,7 @@ from bertworks.core.errors import ArtifactError, UsageError
 
 MANIFEST = "manifest.json"
 FORMAT = 1
-Kind = Literal["tokenizer", "shards", "model", "checkpoint", "report"]
+Kind = Literal["documents", "tokenizer", "shards", "model", "checkpoint", "report"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +45,8 @@ def saving(folder: Path, *, kind: Kind, origin: Origin, replacing: bool = False)
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
         yield temporary
-        _seal(temporary, kind, origin)
-        _publish(temporary, target)
+        seal(temporary, kind, origin)
+        publish(temporary, target)
     except OSError as error:
         raise ArtifactError(
             f"cannot write {folder}: {error.strerror or error}; free some space or choose another "
@@ -128,6 +128,29 @@ def read_object(file: Path) -> dict[str, Any]:
     return data
 
 
+def first_change(
+    folder: Path, begun: dict[str, Any], origin: Origin, *, free: set[str]
+) -> str | None:
+    """Return what differs from the work that `begun` tells of, and what to do, or None.
+
+    `begun` has settings and named inputs as a manifest has; settings that are free may differ.
+    """
+    before, now = begun["settings"], origin.settings
+    for key in now:
+        if key not in free and before.get(key) != now[key]:
+            found = f"{folder} was begun with {key} = {before.get(key)!r}, now {now[key]!r}"
+            return f"{found}; resume with the same settings"
+    for name, path in origin.inputs.items():
+        if begun["inputs"].get(name, {}).get("sha256") != name_input(path)["sha256"]:
+            if name not in begun["inputs"]:
+                return f"{path} has come since {folder} was begun; take it away"
+            return f"{path} has changed since {folder} was begun; put it back as it was"
+    if gone := sorted(begun["inputs"].keys() - origin.inputs.keys()):
+        path = begun["inputs"][gone[0]]["path"]
+        return f"{path} has gone since {folder} was begun; put it back as it was"
+    return None
+
+
 def refuse_existing(folder: Path) -> None:
     """Stop before work begins that would have to overwrite something."""
     is_free = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
@@ -172,7 +195,8 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _seal(folder: Path, kind: Kind, origin: Origin) -> None:
+def seal(folder: Path, kind: Kind, origin: Origin) -> None:
+    """Put a folder's files on the disk, then the manifest that names them."""
     files = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         with path.open("rb+") as file:
@@ -193,7 +217,8 @@ def _seal(folder: Path, kind: Kind, origin: Origin) -> None:
     sync_folder(folder)
 
 
-def _publish(temporary: Path, folder: Path) -> None:
+def publish(temporary: Path, folder: Path) -> None:
+    """Let a sealed folder appear in its place."""
     if folder.is_dir():
         _publish_inside(temporary, folder)
     else:

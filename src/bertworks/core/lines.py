@@ -1,8 +1,10 @@
 """Lines of text files, compressed or not, whatever is in them."""
 
 import bz2
+import codecs
 import gzip
 import lzma
+import os
 import sys
 import zlib
 from collections.abc import Iterator
@@ -20,26 +22,40 @@ COMPRESSIONS = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open, ".zst": op
 UNREADABLE = (EOFError, lzma.LZMAError, zlib.error, OSError)  # a file that is torn or damaged
 
 
-def require_content(file: Path) -> None:
-    """Stop when a file is missing or empty."""
+def require_file(file: Path) -> None:
+    """Stop when there is no file that may be read again and again."""
     if not file.exists():
         raise DataError(f"there is no file {file}; check the path")
     if file.is_dir():
         raise DataError(f"{file} is a folder, but a file is needed here")
+    if not file.is_file():
+        raise DataError(f"{file} is a pipe or a device; write what it gives into a file first")
+    if not os.access(file, os.R_OK):
+        raise DataError(f"{file} may not be read; change its permissions or leave it out")
+
+
+def require_content(file: Path) -> None:
+    """Stop when a file is missing or empty."""
+    require_file(file)
     if file.stat().st_size == 0:
         raise DataError(f"{file} is empty; give a file with text in it")
 
 
+def is_compressed(file: Path) -> bool:
+    """Tell by its name whether a file is compressed."""
+    return file.suffix.lower() in COMPRESSIONS
+
+
 def plain_suffix(file: Path) -> str:
-    """Return the suffix that tells the format, behind any compression's."""
-    return file.with_suffix("").suffix if file.suffix in COMPRESSIONS else file.suffix
+    """Return the suffix that tells the format, in small letters, behind any compression's."""
+    return (file.with_suffix("") if is_compressed(file) else file).suffix.lower()
 
 
 def open_bytes(file: Path) -> AbstractContextManager[IO[bytes]]:
     """Open a file for reading, compressed or not, or lend standard input."""
     if file == STANDARD_INPUT:
         return nullcontext(sys.stdin.buffer)
-    return COMPRESSIONS.get(file.suffix, open)(file, "rb")  # type: ignore[operator]
+    return COMPRESSIONS.get(file.suffix.lower(), open)(file, "rb")  # type: ignore[operator]
 
 
 def is_unicode(text: str) -> bool:
@@ -62,12 +78,18 @@ def read_lines(
         try:
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            quarantine.add(file, number, f"not UTF-8 at byte {error.start}")
+            quarantine.add(file, number, _wrong_encoding(raw, error))
             continue
         if "\0" in line:
             quarantine.add(file, number, "holds a NUL character")
             continue
         yield number, line
+
+
+def _wrong_encoding(raw: bytes, error: UnicodeDecodeError) -> str:
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "not UTF-8 but UTF-16; convert the file"
+    return f"not UTF-8 at byte {error.start}"
 
 
 def _raw_lines(file: Path, longest: int) -> Iterator[tuple[int, bytes]]:

@@ -63,11 +63,16 @@ _work: Callable[[Any], Any] | None = None  # in a working process only
 
 def _start(make_work: Callable[[], Callable[[Any], Any]]) -> None:
     global _work
-    Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     _work = make_work()
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """End this process, whatever it does, when the one that started it is gone."""
+    Thread(target=_await_end_of_parent, daemon=True).start()
+
+
+def _await_end_of_parent() -> None:
     """Wait for the end of the process that started this one; a killed one cannot say goodbye."""
     parent = parent_process()
     assert parent is not None

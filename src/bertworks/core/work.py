@@ -102,7 +102,7 @@ def working(target: Path, *, kind: Kind, origin: Origin, resume: bool) -> Iterat
     refuse_existing(target)
     place = target.resolve()
     folder = _folder(place)
-    is_kept = resume
+    is_done = is_kept = False
     try:
         folder.mkdir(parents=True, exist_ok=True)
         work = _begin(folder, target, origin, resume=resume)
@@ -110,12 +110,13 @@ def working(target: Path, *, kind: Kind, origin: Origin, resume: bool) -> Iterat
             yield work
             seal(work.out, kind, origin)
             publish(work.out, place)
-            is_kept = False
+            is_done = True
         finally:
-            if not is_kept or work.state is None:
+            is_kept = resume and not is_done and work.state is not None
+            if not is_kept:
                 shutil.rmtree(folder, ignore_errors=True)
     except OSError as error:
-        rest = "what was done is kept for --resume auto" if resume else "nothing was written"
+        rest = "what was done is kept for --resume auto" if is_kept else "nothing was written"
         raise ArtifactError(
             f"cannot write {target}: {error.strerror or error}; free some space or choose another "
             f"--out ({rest})"
@@ -123,16 +124,16 @@ def working(target: Path, *, kind: Kind, origin: Origin, resume: bool) -> Iterat
 
 
 def was_done(target: Path, *, kind: Kind, origin: Origin) -> bool:
-    """Tell whether a folder is the whole result of these very settings and inputs.
+    """Tell whether a folder is the whole result of these settings and inputs; refuse one of others.
 
     What a kill in the last moment left beside it is swept away.
     """
     if not (target / MANIFEST).exists():
         return False
-    is_same = first_change(target, open_artifact(target, kind), origin, free=FREE_SETTINGS) is None
-    if is_same:
-        shutil.rmtree(_folder(target.resolve()), ignore_errors=True)
-    return is_same
+    if change := first_change(target, open_artifact(target, kind), origin, free=FREE_SETTINGS):
+        raise UsageError(f"{change}, or choose another --out")
+    shutil.rmtree(_folder(target.resolve()), ignore_errors=True)
+    return True
 
 
 def _folder(place: Path) -> Path:

@@ -2,14 +2,16 @@
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
+from bertworks.core.code_points import CharTable, code_points
+from bertworks.core.scripts import WITHOUT_SPACES, pattern_of
 from bertworks.corpus.language import language_of
+from bertworks.corpus.minhash import mix
 
 REASONS = (
     "too short",
@@ -28,6 +30,7 @@ REASONS = (
 )
 RUN = 8  # words in a row that count as repeated when they occur again
 SAMPLE = 200_000  # characters that are searched for repeated words
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,56 +62,64 @@ class Filters:
 
     def _judge(self, text: str) -> Iterator[bool]:
         """Yield for each of REASONS in turn whether it applies; the dear ones come last."""
-        kinds = _count_kinds(text)
-        total = max(1, kinds.total())
-        between_spaces = _UNSPACED_RUN.sub(" ", text).split()
-        num_words = len(between_spaces) + kinds["unspaced"] / 2
-        word_length = sum(map(len, between_spaces)) / max(1, len(between_spaces))
+        codes = code_points(text)
+        classes = _CLASSES.of(codes)
+        kinds = np.bincount(classes & _KIND, minlength=_KIND + 1)
+        total = max(1, len(codes) - kinds[_BLANK])
+        num_spaced, length_spaced = _count_spaced(classes)
+        num_words = num_spaced + kinds[_UNSPACED] / 2
+        word_length = length_spaced / max(1, num_spaced)
         yield num_words < self.min_words
         yield num_words > self.max_words
-        yield kinds["letter"] + kinds["unspaced"] < self.min_letters * total
-        yield kinds["digit"] > self.max_digits * total
-        yield kinds["symbol"] > self.max_symbols * total
-        is_spaced = len(between_spaces) > num_words / 2
+        yield kinds[_LETTER] + kinds[_UNSPACED] < self.min_letters * total
+        yield kinds[_DIGIT] > self.max_digits * total
+        yield kinds[_SYMBOL] > self.max_symbols * total
+        is_spaced = num_spaced > num_words / 2
         yield is_spaced and not self.min_word_length <= word_length <= self.max_word_length
         lines = [line for line in map(str.strip, text.splitlines()) if line]
         yield num_words < self.min_line_words * len(lines)
         yield _share(lines, _is_listed) > self.max_list_lines
         yield _share(lines, _is_cut) > self.max_cut_lines
         yield _repeated_lines(lines) > self.max_repeated_lines
-        yield _repeated_words(text[:SAMPLE]) > self.max_repeated_words
+        yield _repeated_words(codes[:SAMPLE], classes[:SAMPLE]) > self.max_repeated_words
         yield "lorem ipsum" in text.lower()
         yield bool(self.languages) and language_of(text) not in self.languages
 
 
-# Thai, Lao, Tibetan, Burmese; Khmer; kana; Chinese characters.
-_UNSPACED = "\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
-_UNSPACED_RUN = re.compile(f"[{_UNSPACED}\u3000-\u303f\uff00-\uffef]+")  # with their punctuation
-_WORD = re.compile(rf"[{_UNSPACED}]{{1,2}}|[^\s{_UNSPACED}]+")
+# Of every character: its kind, and whether it parts words.
+_KIND, _SPACE, _ALONE, _WIDE = 7, 8, 16, 32
+_BLANK, _LETTER, _UNSPACED, _DIGIT, _SYMBOL, _OTHER = range(6)
+_KINDS = {"L": _LETTER, "M": _LETTER, "N": _DIGIT, "S": _SYMBOL, "C": _SYMBOL}
 _SIGNS = frozenset("#@*/\\_{}[]|\N{REPLACEMENT CHARACTER}")
-_KINDS = {"L": "letter", "M": "letter", "N": "digit", "S": "symbol", "C": "symbol"}
-_FACTORS = np.array([pow(0x9E3779B97F4A7C15, n, 2**64) for n in range(RUN)], dtype=np.uint64)
+_IS_ALONE = re.compile(f"[{pattern_of(WITHOUT_SPACES)}]")
+_IS_WIDE = re.compile("[\u3000-\u303f\uff00-\uffef]")  # the punctuation that goes with Chinese
 
 
-def _count_kinds(text: str) -> "Counter[str]":
-    """Count the characters of each kind, without blanks."""
-    counts: Counter[str] = Counter()
-    for char, count in Counter(text).items():
-        counts[_kind_of(char)] += count
-    del counts["blank"]
-    return counts
+def _class_of(char: str) -> int:
+    is_alone = _IS_ALONE.match(char) is not None
+    marks = _SPACE * char.isspace() + _ALONE * is_alone + _WIDE * bool(_IS_WIDE.match(char))
+    return _kind_of(char, is_alone=is_alone) + marks
 
 
-@lru_cache(maxsize=50_000)
-def _kind_of(char: str) -> str:
+def _kind_of(char: str, *, is_alone: bool) -> int:
     """Tell letters (with the marks that belong to them), digits, symbols and the rest apart."""
     category = unicodedata.category(char)
     if char.isspace() or category == "Cf":
-        return "blank"
-    if category[0] in "LM" and _IS_UNSPACED.match(char):
-        return "unspaced"
-    return "symbol" if char in _SIGNS else _KINDS.get(category[0], "other")
+        return _BLANK
+    if category[0] in "LM" and is_alone:
+        return _UNSPACED
+    return _SYMBOL if char in _SIGNS else _KINDS.get(category[0], _OTHER)
+
+
+_CLASSES = CharTable(_class_of)
+
+
+def _count_spaced(classes: np.ndarray) -> tuple[int, int]:
+    """Count the words between spaces, in text that is not Chinese or the like, and their length."""
+    in_word = classes < _SPACE
+    begins = in_word.copy()
+    begins[1:] &= ~in_word[:-1]
+    return int(begins.sum()), int(in_word.sum())
 
 
 def _share(lines: list[str], holds: Callable[[str], bool]) -> float:
@@ -132,16 +143,57 @@ def _repeated_lines(lines: list[str]) -> float:
     return 1 - sum(map(len, set(lines))) / total if total else 0.0
 
 
-def _repeated_words(text: str) -> float:
+def _repeated_words(codes: np.ndarray, classes: np.ndarray) -> float:
     """Return the share of words in runs that occurred before."""
-    numbers: dict[str, int] = {}
-    words = [numbers.setdefault(word, len(numbers)) for word in _WORD.findall(text)]
+    words = _word_hashes(codes, classes)
     if len(words) <= RUN:
         return 0.0
-    runs = np.lib.stride_tricks.sliding_window_view(np.array(words, dtype=np.uint64), RUN)
-    keys = runs @ _FACTORS  # modulo 2**64
-    _, first = np.unique(keys, return_index=True)
-    is_repeated = np.ones(len(keys), dtype=np.int64)
-    is_repeated[first] = 0
-    covered = np.convolve(is_repeated, np.ones(RUN, dtype=np.int64)) > 0
-    return float(covered.mean())
+    num_runs = len(words) - RUN + 1
+    keys = np.zeros(num_runs, np.uint64)
+    for place in range(RUN):
+        keys = keys * _FACTOR + words[place : place + num_runs]  # modulo 2**64
+    is_repeated = _stood_before(keys)
+    if not is_repeated.any():
+        return 0.0
+    is_covered = np.zeros(len(words), dtype=bool)
+    for place in range(RUN):
+        is_covered[place : place + num_runs] |= is_repeated
+    return float(is_covered.mean())
+
+
+def _stood_before(keys: np.ndarray) -> np.ndarray:
+    """Tell for each key whether one before it is the same; few are, so only those are ordered."""
+    ordered = np.sort(keys)
+    several = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    is_found = np.zeros(len(keys), dtype=bool)
+    if len(several):
+        places = np.searchsorted(several, keys).clip(max=len(several) - 1)
+        is_found = several[places] == keys
+        found = np.flatnonzero(is_found)
+        is_found[found[np.unique(keys[found], return_index=True)[1]]] = False
+    return is_found
+
+
+def _word_hashes(codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return a hash of every word: what stands between spaces, and pairs of Chinese characters."""
+    is_alone, is_space = (classes & _ALONE) > 0, (classes & _SPACE) > 0
+    begins = ~(is_alone | is_space)
+    begins[1:] &= is_alone[:-1] | is_space[:-1]
+    if is_alone.any():
+        places = np.arange(len(codes))
+        is_first = is_alone.copy()
+        is_first[1:] &= ~is_alone[:-1]
+        firsts = np.maximum.accumulate(np.where(is_first, places, 0))
+        begins |= is_alone & ((places - firsts) % 2 == 0)
+    starts = np.flatnonzero(begins)
+    powers, inverses = _powers()
+    weighed = np.where(is_space, 0, codes + np.uint32(1)) * powers[: len(codes)]
+    return mix(np.add.reduceat(weighed, starts) * inverses[starts])
+
+
+@cache
+def _powers() -> tuple[np.ndarray, np.ndarray]:
+    """Return the powers of a factor and of its inverse, for the place of a character in a text."""
+    bases = (int(_FACTOR), pow(int(_FACTOR), -1, 2**64))
+    up, down = (np.cumprod(np.full(SAMPLE, base, np.uint64)) for base in bases)
+    return up, down

@@ -7,8 +7,9 @@ the sets have in common (their Jaccard similarity).
 
 import numpy as np
 
+from bertworks.core.code_points import code_points
 from bertworks.core.seeds import random_at
-from bertworks.corpus.words import code_points, find_words
+from bertworks.corpus.words import find_words
 
 SHINGLE_WORDS = 5
 SEGMENT = 100_000  # characters looked at together, so that a long text needs no more memory
@@ -30,7 +31,8 @@ class MinHash:
         for start in range(0, len(text), SEGMENT):
             hashes = shingles(text[start : start + SEGMENT])
             for first in range(0, len(hashes), BLOCK):
-                block = (hashes[first : first + BLOCK] ^ self.salts) * self.factors
+                block = hashes[first : first + BLOCK] ^ self.salts
+                block *= self.factors
                 np.minimum(least, block.min(axis=1), out=least)
         return least.astype(np.uint16)
 
@@ -45,7 +47,7 @@ def shingles(text: str) -> np.ndarray:
     codes = code_points(text.lower())
     words = _word_hashes(codes)
     if not len(words):  # nothing but marks: let all of them be a word
-        words = _sums(codes.astype(np.uint64), np.zeros(min(len(codes), 1), np.int64))
+        words = _sums(codes, np.zeros(min(len(codes), 1), np.int64))
     size = min(SHINGLE_WORDS, len(words))
     runs = np.zeros(len(words) - size + 1 if size else 0, np.uint64)
     for place in range(size):
@@ -55,23 +57,26 @@ def shingles(text: str) -> np.ndarray:
 
 def mix(values: np.ndarray) -> np.ndarray:
     """Spread every bit of uint64 values over all of their bits."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
+    mixed = values ^ (values >> np.uint64(30))
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(27)
+    mixed *= np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    return mixed
 
 
 def _word_hashes(codes: np.ndarray) -> np.ndarray:
     is_letter, begins = find_words(codes)
-    # What is no letter adds nothing to the word before it.
-    return _sums(np.where(is_letter, codes, 0).astype(np.uint64), np.flatnonzero(begins))
+    letters = np.flatnonzero(is_letter)
+    return _sums(codes.take(letters), np.flatnonzero(begins.take(letters)))
 
 
 def _sums(codes: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """Return a hash of the characters from each start to the next, their order counted."""
     if not len(starts):
         return np.zeros(0, np.uint64)
-    lengths = np.diff(starts, append=len(codes))
-    place = np.arange(starts[0], len(codes)) - np.repeat(starts, lengths)
-    codes = codes[starts[0] :]
-    hashes = mix(codes + (place.astype(np.uint64) << np.uint64(32)))
-    return mix(np.add.reduceat(np.where(codes > 0, hashes, np.uint64(0)), starts - starts[0]))
+    places = np.arange(len(codes), dtype=np.uint64)
+    places -= np.repeat(starts.astype(np.uint64), np.diff(starts, append=len(codes)))
+    places <<= np.uint64(32)
+    places += codes
+    return mix(np.add.reduceat(mix(places), starts))

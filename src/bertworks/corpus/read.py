@@ -1,21 +1,24 @@
 """Reading raw text of every known format, compressed or not, as one stream of documents."""
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bertworks.core.artifact import MANIFEST
-from bertworks.core.errors import DataError
+from bertworks.core.artifact import MANIFEST, read_manifest
+from bertworks.core.errors import ArtifactError, DataError
 from bertworks.core.lines import (
     COMPRESSIONS,
     UNREADABLE,
+    is_compressed,
     is_unicode,
     open_bytes,
     plain_suffix,
     read_lines,
     require_content,
+    require_file,
 )
 from bertworks.core.quarantine import Quarantine
 from bertworks.corpus.document import LONGEST_DOCUMENT, Document
@@ -24,32 +27,20 @@ from bertworks.corpus.parquet import read_column
 from bertworks.corpus.text_files import ARTICLE, read_articles, read_text
 from bertworks.corpus.wiki_dump import Page, read_pages
 
-SUFFIXES = (".txt", ".md", ".jsonl", ".parquet", ".xml")
+JSON_LINES = (".jsonl", ".ndjson")
+SUFFIXES = (".txt", ".md", *JSON_LINES, ".parquet", ".xml")
 QUARANTINE = "quarantine.jsonl"  # what a stage set aside is no text
 _DUMP = re.compile(r"\.xml(-p\d+p\d+)?$")  # large dumps come in parts that name their pages
 _EXTRACT = re.compile(r"wiki_\d+$")  # the names that wiki-extractor gives
 
 
 def find_files(paths: tuple[Path, ...]) -> list[Path]:
-    """Return the text files that the paths name, each one there and not empty.
+    """Return the text files that the paths name, each one there to be read.
 
-    Folders are searched; one that `clean` wrote is checked first.
+    Folders are searched; one that `clean` wrote is checked first. An empty file is refused where it
+    was named, and a bad row where it was found.
     """
-    files: list[Path] = []
-    for path in paths:
-        if (path / MANIFEST).exists():
-            files += document_files(path)
-            continue
-        found = sorted(filter(_is_text, path.rglob("*"))) if path.is_dir() else [path]
-        if not found:
-            raise DataError(
-                f"{path} holds no text files ({', '.join(SUFFIXES)} or wiki_00, "
-                f"also {', '.join(COMPRESSIONS)})"
-            )
-        files += found
-    for file in files:
-        require_content(file)
-    return files
+    return [file for path in paths for file in _find(path)]
 
 
 def read_documents(
@@ -73,6 +64,9 @@ def read_raw(
     Taking it out is slow, and several processes can do that.
     """
     for file in files:
+        if not file.stat().st_size:
+            quarantine.add(file, 1, "the file is empty")
+            continue
         match _format_of(file):
             case "jsonl":
                 yield from _documents(file, _read_jsonl(file, quarantine, column), quarantine)
@@ -86,17 +80,64 @@ def read_raw(
                 yield from read_text(file, quarantine, is_whole=whole_files)
 
 
+def _find(path: Path) -> list[Path]:
+    if (path / MANIFEST).exists():
+        return document_files(path)
+    if not path.is_dir():
+        require_content(path)
+        return [path]
+    found = sorted(_search(path))
+    if not found:
+        raise DataError(
+            f"{path} holds no text files ({', '.join(SUFFIXES)} or wiki_00, also "
+            f"{', '.join(COMPRESSIONS)}); give other paths, or name folders that were made here"
+        )
+    for file in found:
+        require_file(file)
+    return found
+
+
+def _search(folder: Path) -> Iterator[Path]:
+    """Yield the text files below a folder, each once, whatever links there are.
+
+    What is hidden or was made by a command is passed over: it would be read beside its own source.
+    """
+    seen: set[Path] = set()
+    for name, inner, files in os.walk(folder, onerror=_refuse, followlinks=True):
+        place = Path(name)
+        if place.resolve() in seen or (MANIFEST in files and _was_made_here(place)):
+            inner.clear()
+            continue
+        seen.add(place.resolve())
+        inner[:] = sorted(name for name in inner if not name.startswith("."))
+        yield from filter(_is_text, (place / name for name in files if not name.startswith(".")))
+
+
+def _refuse(error: OSError) -> None:
+    raise DataError(
+        f"{error.filename} cannot be searched ({error.strerror}); change its permissions or give "
+        "other paths"
+    )
+
+
+def _was_made_here(folder: Path) -> bool:
+    try:
+        return bool(read_manifest(folder))
+    except ArtifactError:
+        return False
+
+
 def _is_text(path: Path) -> bool:
-    if not path.is_file() or path.name == QUARANTINE:
+    if path.name == QUARANTINE:
         return False
     name = _plain_name(path)
     if _DUMP.search(name):  # all kinds of things are written in XML
-        return "<mediawiki" in _beginning(path)
+        return path.is_file() and "<mediawiki" in _beginning(path)
     return plain_suffix(path) in SUFFIXES or _EXTRACT.match(name) is not None
 
 
 def _plain_name(file: Path) -> str:
-    return file.stem if file.suffix in COMPRESSIONS else file.name
+    return (file.stem if is_compressed(file) else file.name).lower()
 
 
 def _format_of(file: Path) -> str:
@@ -104,8 +145,10 @@ def _format_of(file: Path) -> str:
     name = _plain_name(file)
     if _DUMP.search(name):
         return "dump"
-    if plain_suffix(file) in (".jsonl", ".parquet"):
-        return plain_suffix(file)[1:]
+    if plain_suffix(file) in (*JSON_LINES, ".json"):
+        return "jsonl"
+    if plain_suffix(file) == ".parquet":
+        return "parquet"
     beginning = _beginning(file)
     if beginning.startswith(ARTICLE):
         return "extract"

@@ -2,9 +2,14 @@
 
 import re
 import unicodedata
+from functools import cache
 from typing import Literal
 
+import numpy as np
+
+from bertworks.core.code_points import CharTable, code_points
 from bertworks.core.optional import import_optional
+from bertworks.core.scripts import EAST_ASIAN, WITHOUT_SPACES, pattern_of
 
 Form = Literal["NFC", "NFKC"]
 
@@ -28,7 +33,7 @@ MOST_ROUNDS = 9  # what one round takes away can join what stood around it; real
 # Scripts in which (non-)joiners choose between forms of a letter: Arabic to Malayalam, Tibetan to
 # Mongolian and so on; those that mark words by an invisible space; characters that are pictures.
 _JOINING = "\u0600-\u08ff\u0900-\u0dff\u0f00-\u109f\u1780-\u18af\u1900-\u1cff\ua840-\uabff"
-_UNSPACED = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u1950-\u1aaf\uaa60-\uaadf"
+_UNSPACED = pattern_of(WITHOUT_SPACES - EAST_ASIAN)
 _PICTURE = "\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 _MONGOLIAN = "\u1800-\u18af"
 
@@ -55,20 +60,77 @@ _MARGIN = re.compile(" (?=\n)|(?<=\n) ")
 _BLANK_LINES = re.compile("\n{3,}")
 
 
+_TRAITS = (_SURROGATE, _LINE_END, _JUNK, _INVISIBLE, _SPACE)
+
+
 def _repair_once(text: str, form: Form) -> str:
-    if _SURROGATE.search(text):  # halves that belong together are joined, others are lost
+    found = _found(text)
+    if _SURROGATE in found:  # halves that belong together are joined, others are lost
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    text = _JUNK.sub("", _LINE_END.sub("\n", text.replace("\r\n", "\n")))
-    if _INVISIBLE.search(text):
+        found = _found(text)
+    if _LINE_END in found:
+        text = _LINE_END.sub("\n", text.replace("\r\n", "\n"))
+    if _JUNK in found:
+        text = _JUNK.sub("", text)
+    if _INVISIBLE in found:
         text = _MISPLACED.sub("", text)
-    text = unicodedata.normalize(form, text)
-    text = _SPACES.sub(" ", _SPACE.sub(" ", text))
-    text = _MARGIN.sub("", text)
-    return _BLANK_LINES.sub("\n\n", text).strip("\n ")
+    normal = unicodedata.normalize(form, text)
+    if _SPACE in (found if normal == text else _found(normal)):
+        normal = _SPACE.sub(" ", normal)
+    return _close_gaps(normal)
+
+
+def _close_gaps(text: str) -> str:
+    if "  " in text:
+        text = _SPACES.sub(" ", text)
+    if " \n" in text or "\n " in text:
+        text = _MARGIN.sub("", text)
+    if "\n\n\n" in text:
+        text = _BLANK_LINES.sub("\n\n", text)
+    return text.strip("\n ")
+
+
+def _found(text: str) -> list[re.Pattern[str]]:
+    """Return the patterns of which a text has a character; most texts have none."""
+    bits = int(np.bitwise_or.reduce(_TRAIT_BITS.of(code_points(text)), initial=0))
+    return [pattern for place, pattern in enumerate(_TRAITS) if bits >> place & 1]
+
+
+def _trait_bits(char: str) -> int:
+    return sum(1 << place for place, pattern in enumerate(_TRAITS) if pattern.match(char))
+
+
+_TRAIT_BITS = CharTable(_trait_bits)
 
 
 def _decode_again(text: str) -> str:
     """Undo wrong decodings line by line, for a text can hold lines of several origins."""
     ftfy = import_optional("ftfy", extra="corpus", purpose="mending mojibake")
     lines = text.split("\n")
-    return "\n".join(line if line.isascii() else ftfy.fix_encoding(line) for line in lines)
+    for number in _suspect_lines(text, lines):
+        lines[number] = ftfy.fix_encoding(lines[number])
+    return "\n".join(lines)
+
+
+def _suspect_lines(text: str, lines: list[str]) -> list[int]:
+    """Return the lines that could hold mojibake: it is made of neighbors, or of telling ones."""
+    kinds = _suspicions().of(code_points(text))
+    is_suspect = kinds == _TELLING
+    is_suspect[1:] |= (kinds[1:] > 0) & (kinds[:-1] > 0)
+    ends = np.cumsum([len(line) + 1 for line in lines])
+    return np.unique(np.searchsorted(ends, np.flatnonzero(is_suspect), side="right")).tolist()
+
+
+_MADE, _TELLING = 1, 2
+# Alone they can be what is left of two bytes, the second of which became a space or was lost.
+_ALONE = re.compile("[\x80-\x9fÂÃŒœ]")
+
+
+@cache
+def _suspicions() -> CharTable:
+    """Tell which characters the encodings that ftfy knows make of bytes above 127."""
+    chardata = import_optional("ftfy.chardata", extra="corpus", purpose="mending mojibake")
+    upper = bytes(range(128, 256))
+    made = {c for name in chardata.CHARMAP_ENCODINGS for c in upper.decode(name, "ignore")}
+    made.add("\N{REPLACEMENT CHARACTER}")  # stands for a byte that an encoding did not know
+    return CharTable(lambda c: _TELLING if _ALONE.match(c) else _MADE if c in made else 0)

@@ -1,6 +1,6 @@
 """MediaWiki's markup made plain: the running text of an article and nothing else.
 
-Left out are templates, tables, lists, headings, references, formulas, code, files and categories.
+Left out are boxes, tables, lists, headings, references, formulas, listings, files and categories.
 Every pass takes time in proportion to the text, whatever is in it.
 """
 
@@ -8,6 +8,8 @@ import html
 import re
 from collections import Counter
 from collections.abc import Callable
+
+from bertworks.corpus.wiki_templates import template_text
 
 DEEPEST = 20  # marks inside one another; what lies deeper is left out
 MEDIA = "file image media category 文件 檔案 档案 图像 圖像 图片 圖片 分类 分類"  # in every wiki
@@ -25,7 +27,7 @@ def plain_text(wikitext: str, *, media: frozenset[str] = frozenset()) -> str:
 
 
 _ELEMENTS = (
-    "ref|math|chem|ce|code|syntaxhighlight|source|pre|gallery|timeline|score|hiero|graph|mapframe"
+    "ref|math|chem|ce|syntaxhighlight|source|pre|gallery|timeline|score|hiero|graph|mapframe"
     "|maplink|imagemap|templatedata|style|script|table|nowiki"
 )
 _ELEMENT = re.compile(rf"<!--|<({_ELEMENTS})\b[^<>]*+>", re.IGNORECASE)
@@ -116,7 +118,7 @@ class _Prose:
     def _close_braces(self, size: int) -> None:
         """Close as many templates as a run of braces does: }}}} may end two."""
         while size > 1 and self.num_open["{{"]:
-            place, opened = self._close("{{", _template)
+            place, opened = self._close("{{", template_text)
             if opened > size + 1:
                 self._open("{{", place, opened - size)
             size -= opened
@@ -142,23 +144,6 @@ class _Prose:
 
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z]+)*")
 _FORM = re.compile(r"(zh(?:-[a-z]+)?)\s*+:([^;]*+)")
-_NAME = re.compile(r"\s*+([a-z]+)(-[a-z-]++)?\s*+\|", re.IGNORECASE)
-_NAMED = re.compile(r"\s*+\w++\s*+=")
-# Templates that only dress a text, with its place among the arguments.
-_DRESSES = {"lang": 2, "transl": 2, "nowrap": 1, "nobr": 1, "abbr": 1, "small": 1}
-
-
-def _template(content: str) -> str:
-    """Return the text that a template only dresses; all others are left out."""
-    found = _NAME.match(content)
-    place = _DRESSES.get(found[1].lower()) if found else None
-    if found is None or place is None:
-        return ""
-    values = [value for value in content.split("|") if not _NAMED.match(value)]
-    place = 1 if found[2] else place  # {{lang-fr|mot}} has its language in its name
-    return values[place].strip() if place < len(values) else ""
-
-
 _EXTERNAL = re.compile(
     r"\[(?:https?:|ftp:|mailto:|//)[^\s\[\]]*+[ \t]*+([^\[\]\n]*+)\]", re.IGNORECASE
 )

@@ -2,6 +2,7 @@
 
 import itertools
 import signal
+import threading
 from collections.abc import Generator, Iterator
 from multiprocessing import active_children
 from typing import Protocol
@@ -11,6 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from bertworks.core.batch import Batch
 from bertworks.core.errors import TrainingError
+from bertworks.core.processes import end_with_parent
 
 
 class Batches(Protocol):
@@ -39,10 +41,10 @@ def load(
         num_workers=workers,
         multiprocessing_context="fork",
         collate_fn=_as_they_are,
-        worker_init_fn=_leave_signals_to_the_loop,
+        worker_init_fn=_depend_on_the_loop,
         generator=torch.Generator(),
     )
-    made = iter(loader)
+    made = _start(loader)
     started = [process for process in active_children() if process not in others]
     try:
         while (parts := _next(made)) is not None:
@@ -67,6 +69,15 @@ class _ByStep(Dataset[list[Batch] | Exception]):
             return error
 
 
+def _start(loader: DataLoader[list[Batch] | Exception]) -> Iterator[list[Batch] | Exception]:
+    """Start the workers; a death is told by `_next`, not raised wherever the loop stands then."""
+    before = signal.getsignal(signal.SIGCHLD)
+    made = iter(loader)
+    if threading.current_thread() is threading.main_thread():  # elsewhere nobody has changed it
+        signal.signal(signal.SIGCHLD, before or signal.SIG_DFL)
+    return made
+
+
 def _next(made: Iterator[list[Batch] | Exception]) -> list[Batch] | Exception | None:
     """Return what comes next, a worker's death as an error that holds on to nothing."""
     try:
@@ -80,7 +91,11 @@ def _as_they_are(parts: list[Batch] | Exception) -> list[Batch] | Exception:
     return parts
 
 
-def _leave_signals_to_the_loop(worker: int) -> None:
-    """Ignore what a terminal or a scheduler sends to all processes; the loop ends the workers."""
+def _depend_on_the_loop(worker: int) -> None:
+    """Ignore what a terminal or a scheduler sends to all processes; end when the loop's does.
+
+    A worker that lives longer keeps open what connects its process with others.
+    """
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, signal.SIG_IGN)
+    end_with_parent()

@@ -21,9 +21,9 @@ def documents_page(statistics: Statistics, *, bad_rows: int) -> str:
     )
     rows = [
         ("documents read", f"{statistics.documents_read:,}"),
-        ("megabytes read", f"{statistics.bytes_read / 1e6:,.2f}"),
+        ("megabytes read", _megabytes(statistics.bytes_read)),
         ("documents kept", f"{kept.documents:,}"),
-        ("megabytes kept", f"{kept.bytes / 1e6:,.2f}"),
+        ("megabytes kept", _megabytes(kept.bytes)),
         ("characters kept", f"{kept.characters:,}"),
         ("characters a document", f"{kept.characters / max(kept.documents, 1):,.0f}"),
         ("duplicate share", f"{statistics.share_dropped(*DUPLICATES):.1%}"),
@@ -77,7 +77,7 @@ def shards_page(statistics: Mapping[str, Any], *, bad_rows: int) -> str:
 def _dropped_rows(statistics: Statistics) -> list[tuple[str, ...]]:
     def row(reason: str, amount: Amount) -> tuple[str, ...]:
         share = _share(amount.documents, statistics.documents_read)
-        return reason, f"{amount.documents:,}", share, f"{amount.bytes / 1e6:,.2f}"
+        return reason, f"{amount.documents:,}", share, _megabytes(amount.bytes)
 
     most_first = sorted(statistics.dropped.items(), key=lambda item: -item[1].documents)
     return [row(reason, amount) for reason, amount in most_first]
@@ -110,6 +110,10 @@ def _number(number: float | None) -> str:
     if number is None:
         return "none"
     return f"{number:,}" if isinstance(number, int) else f"{number:,.2f}"
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.3f}"
 
 
 def _share(part: float, whole: float) -> str:

@@ -58,14 +58,14 @@ def diagnose_scores(
     return found
 
 
-def diagnose_course(log: Sequence[Mapping[str, Any]], *, clip: float) -> Found:
-    """Look at the steps of a run, by its log."""
+def diagnose_course(log: Sequence[Mapping[str, Any]], *, clip: float, weight: float = 1.0) -> Found:
+    """Look at the steps of a run, by its log; gradients grow with the largest weight of a loss."""
     steps = [entry for entry in log if "gradient_norm" in entry]
     if len(steps) < FEWEST_STEPS:
         return {}
     losses = [float(entry["fill_mask"]) for entry in steps if "fill_mask" in entry]
     norms = [float(entry["gradient_norm"]) for entry in steps[len(steps) // 2 :]]
-    return _not_falling(np.array(losses)) | _clipped(np.array(norms), clip)
+    return _not_falling(np.array(losses)) | _clipped(np.array(norms), clip, max(weight, 1.0))
 
 
 class Watch:
@@ -167,9 +167,9 @@ def _not_falling(losses: np.ndarray) -> Found:
     return {"loss_not_falling": said}
 
 
-def _clipped(norms: np.ndarray, clip: float) -> Found:
+def _clipped(norms: np.ndarray, clip: float, weight: float) -> Found:
     share = float((norms > clip).mean())
-    if share < ALWAYS or np.median(norms) < FAR * clip:
+    if share < ALWAYS or np.median(norms) < FAR * clip * weight:
         return {}
     said = (
         f"the gradient was clipped in {share:.0%} of the steps of the second half (the middle norm "

@@ -77,7 +77,7 @@ class Judge:
         self, found: Evaluation, log: Sequence[Mapping[str, Any]], *, clip: float
     ) -> Found:
         """Name all that went wrong in a run, by its last scores and its log."""
-        course = diagnose_course(log, clip=clip)
+        course = diagnose_course(log, clip=clip, weight=max(self.weights.values()))
         return diagnose_corpus(self.corpus.duplicate_share) | course | self._diagnose(found)
 
     def _evaluate(self) -> Evaluation:

@@ -52,10 +52,11 @@ class Probe:
         labels = find_labels(examples)
         learned = [example for example in examples if _place(example) >= SCORED_SHARE]
         scored = [example for example in examples if _place(example) < SCORED_SHARE][:MOST_SCORED]
-        if len(labels) < 2 or len(scored) < 2 or len(examples) < LEAST_EXAMPLES:
+        is_small = len(examples) < LEAST_EXAMPLES or min(len(learned), len(scored)) < 2
+        if is_small or len(labels) < 2:
             raise DataError(
                 f"{file} has {len(examples)} examples of {len(labels)} labels; a probe needs at "
-                f"least {LEAST_EXAMPLES} of two"
+                f"least {LEAST_EXAMPLES} of two, with different texts"
             )
         task = make_task(guess_task(examples), labels)
         first, second = (

@@ -1,6 +1,7 @@
 """The page a person looks at: one self-contained HTML file with tables, curves and bars."""
 
 import math
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -12,10 +13,12 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 54rem; margin: 2rem auto
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
 table { border-collapse: collapse; display: block; overflow-x: auto; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+.number { text-align: right; }
 pre { background: var(--soft); padding: .8rem; overflow-x: auto; border-radius: .3rem; white-space: pre-wrap; }
 svg { width: 100%; height: auto; } svg text { font: 12px system-ui, sans-serif; fill: currentColor; }
 .note { opacity: .75; } figure { margin: 1rem 0; } figcaption { font-weight: 600; }
 """
+_NUMBER = re.compile(r"[-−]?[\d.,]+ ?%?|none|nan|inf")
 COLORS = ("#2f6fde", "#d9662b", "#2e9e5b", "#a24bc4")
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 720, 260, 56, 30, 12, 12
 
@@ -44,7 +47,8 @@ class Page:
         if not rows:
             self.parts.append('<p class="note">none</p>')
             return
-        lines = [_row("th", header), *(_row("td", row) for row in rows)]
+        is_number = [all(map(_is_number, column)) for column in zip(*rows, strict=True)]
+        lines = [_row("th", header, is_number), *(_row("td", row, is_number) for row in rows)]
         self.parts.append(f"<table>{''.join(lines)}</table>")
 
     def curves(self, title: str, curves: dict[str, list[Point]]) -> None:
@@ -78,12 +82,21 @@ class Page:
         )
 
 
+def _is_number(cell: str) -> bool:
+    return _NUMBER.fullmatch(str(cell)) is not None
+
+
 def _is_finite(point: Point) -> bool:
     return all(map(math.isfinite, point))
 
 
-def _row(cell: str, values: Sequence[str]) -> str:
-    return f"<tr>{''.join(f'<{cell}>{escape(str(value))}</{cell}>' for value in values)}</tr>"
+def _row(cell: str, values: Sequence[str], is_number: Sequence[bool]) -> str:
+    """Return a row; columns of numbers end at the right, so that they can be compared."""
+    cells = (
+        f"<{cell}{' class=number' * right}>{escape(str(value))}</{cell}>"
+        for value, right in zip(values, is_number, strict=True)
+    )
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _chart(curves: dict[str, list[Point]]) -> str:

@@ -1,7 +1,6 @@
 """clean: raw text -> documents that are repaired, filtered and free of duplicates."""
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +14,7 @@ from bertworks.core.optional import is_installed
 from bertworks.core.processes import in_chunks, map_in_order
 from bertworks.core.progress import progress, say
 from bertworks.core.quarantine import Quarantine
+from bertworks.core.scripts import script_of
 from bertworks.core.settings import as_command, as_json
 from bertworks.core.work import Work, was_done, working
 from bertworks.corpus.dedupe import Duplicates, Fingerprinter, Fingerprints
@@ -28,7 +28,6 @@ from bertworks.corpus.statistics import Facts, Statistics, example
 from bertworks.corpus.wiki_dump import Page
 from bertworks.evaluation.corpus_report import documents_page
 from bertworks.stages.settings import CleanSettings, TokenizeSettings
-from bertworks.tokenizer.scripts import MARK, NUMBER, kind_of
 
 CHUNK_BYTES = 500_000  # text that travels to a process at once
 CHUNKS_PER_COMMIT = 64  # a kill costs at most the work on so many chunks
@@ -130,7 +129,7 @@ class _Worker:
             bytes_read=document.num_bytes,
             bytes=len(text.encode()),
             characters=len(text),
-            script=_script(text),
+            script=script_of(text[:CHARACTERS_OF_SCRIPT]) or "none",
             language=self._language(repaired) if text else "",
             is_held_out=repaired.is_held_out(TokenizeSettings.held_out),
         )
@@ -179,15 +178,6 @@ class _Cleaning:
 
 def _num_permutations(settings: CleanSettings) -> int:
     return settings.permutations if settings.similarity < 1 else 0
-
-
-def _script(text: str) -> str:
-    """Return the script of most letters at the beginning of a text."""
-    counts: Counter[str] = Counter()
-    for char, count in Counter(text[:CHARACTERS_OF_SCRIPT]).items():
-        counts[kind_of(char)] += count
-    letters = [(kind, n) for kind, n in counts.most_common() if kind not in ("", MARK, NUMBER)]
-    return letters[0][0] if letters else "none"
 
 
 def _result(statistics: Statistics) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from bertworks.tasks.answering import windows_of
 from bertworks.tasks.catalog import find_labels, guess_task, make_task
 from bertworks.tasks.metrics import scikit_learn
 from bertworks.tasks.task import Task
-from bertworks.training.loop import TrainingPlan, train
+from bertworks.training.loop import train
+from bertworks.training.plan import TrainingPlan
 from bertworks.training.run import Run, is_finished
 
 
@@ -59,7 +60,7 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
         say(f"warning: {summary}")
     started = time.monotonic()
 
-    def evaluate() -> Any:
+    def evaluate(step: int = 0) -> Any:
         return evaluate_task(
             opened.model, task, dev, dev_windows, tokenizer=opened.tokenizer, machine=machine
         )
@@ -123,11 +124,17 @@ def _prepare(
 
 
 def _plan(settings: FinetuneSettings, steps_per_epoch: int) -> TrainingPlan:
-    steps = settings.epochs * steps_per_epoch
+    learning, steps = settings.learning, settings.epochs * steps_per_epoch
     return TrainingPlan(
         steps=steps,
         lr=settings.lr,
         warmup=round(settings.warmup * steps),
+        optimizer=learning.optimizer,
+        betas=(learning.beta1, learning.beta2),
+        epsilon=learning.epsilon,
+        schedule=learning.schedule,
+        decay=learning.decay,
+        average=learning.average,
         weight_decay=settings.weight_decay,
         clip=settings.clip,
         seed=settings.seed,

@@ -1,35 +1,58 @@
 """pretrain: token shards -> a pre-trained model."""
 
-import math
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from bertworks.core.artifact import Origin
+from bertworks.core.artifact import Origin, saving
 from bertworks.core.batch import Batch
-from bertworks.core.device import prepare
-from bertworks.core.errors import DataError, TrainingError
+from bertworks.core.crew import Crew, joined
+from bertworks.core.device import Machine, prepare
+from bertworks.core.errors import DataError, UsageError
 from bertworks.core.progress import say
-from bertworks.core.settings import as_command, as_json
+from bertworks.core.settings import Ramp, as_command, as_json
 from bertworks.data.corpus_batches import BatchPlan, CorpusBatches
+from bertworks.data.corpus_counts import CorpusCounts
 from bertworks.data.masking import Masking
+from bertworks.data.own_parts import OwnParts
+from bertworks.data.phases import PhasedBatches
 from bertworks.data.shards import Shards
-from bertworks.evaluation.scoring import evaluate_objectives
+from bertworks.evaluation.judge import Judge
+from bertworks.evaluation.probe import Probe
+from bertworks.interop.hugging_face import open_folder
+from bertworks.interop.sentence_transformers import encoder_folder
 from bertworks.model.config import EncoderConfig
-from bertworks.serving.model_folder import save_model
+from bertworks.serving.learners import (
+    AnyLearner,
+    Wanted,
+    draw_learner,
+    main_model,
+    open_learner,
+    write_learner,
+)
 from bertworks.stages.settings import PretrainSettings
-from bertworks.tasks.catalog import make_task
-from bertworks.tasks.task import Task, TaskModel
+from bertworks.tasks.objectives import read_objectives
 from bertworks.tokenizer.tokenizer import Tokenizer
-from bertworks.training.loop import TrainingPlan, train
-from bertworks.training.run import Run, is_finished
+from bertworks.training.loop import train
+from bertworks.training.pace import Budget, seconds_of
+from bertworks.training.plan import TrainingPlan
+from bertworks.training.run import Run, is_finished, read_log
+from bertworks.training.sharding import whole
 
-WITH_NEXT_SENTENCE = ("bert", "bertworks")  # families
+DEFAULT_SIZE = "mini"
 EVALUATION_TOKENS = 65_536  # at most so much held-out text is scored each time
+NEVER, ALWAYS = Ramp(0, 0), Ramp(1, 1)
 
 
 def run(settings: PretrainSettings) -> dict[str, Any]:
-    """Pre-train an encoder with masked words and, unless it is off, next sentences."""
+    """Pre-train an encoder with its objectives, and say what usually goes wrong if it does."""
+    with joined(patience=settings.crew.patience) as crew:
+        return _run(settings, crew)
+
+
+def _run(settings: PretrainSettings, crew: Crew) -> dict[str, Any]:
+    budget = _budget(settings, crew)
     machine = prepare(
         settings.machine.device,
         precision=settings.machine.precision,
@@ -38,96 +61,245 @@ def run(settings: PretrainSettings) -> dict[str, Any]:
     shards = Shards.open(settings.shards)
     tokenizer = Tokenizer.open(settings.shards / "tokenizer")
     config = _config(settings, shards)
-    objectives = _objectives(config, next_sentence=settings.next_sentence)
-    model = TaskModel(config, objectives, seed=settings.seed)
-    batches, held_out = _batches(settings, shards, pairs=len(objectives) > 1)
-    origin = Origin(
-        command=as_command("pretrain", settings),
-        settings=as_json(settings) | {"precision": machine.precision},
-        seed=settings.seed,
-        inputs={"shards": settings.shards},
-    )
-    if settings.resume == "auto" and is_finished(settings.out, origin):
+    weights = read_objectives(settings.objective.objectives, config.family)
+    model = _learner(settings, config, tokenizer, tuple(weights))
+    batches, held_out = _batches(settings, shards, tuple(weights))
+    own = OwnParts(batches, accumulate=settings.accumulate, crew=crew)
+    plan, probe = _plan(settings, budget, weights), _probe(settings, tokenizer, machine)
+    origin = _origin(settings, machine)
+    if settings.resume == "auto" and crew.lead(lambda: is_finished(settings.out, origin)):
         say(f"{settings.out} is finished already")
         return {"model": str(settings.out)}
-    training = Run(settings.out, origin=origin, resume=settings.resume == "auto")
+    training = Run(settings.out, origin=origin, resume=settings.resume == "auto", crew=crew)
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
-    say(f"pre-training {num_parameters:,} parameters on {machine.device}")
+    in_all = f" in {crew.size} processes" if crew.size > 1 else ""
+    say(f"pre-training {num_parameters:,} parameters on {machine.device}{in_all}")
+    counts = CorpusCounts.of(shards, batches.phases[-1].passages)
+
+    def probed(step: int) -> dict[str, float]:
+        is_due = step % (settings.probing.probe_every or 1) == 0
+        return probe.score(main_model(model)) if probe and is_due else {}
+
+    ends = {name: ramp.end for name, ramp in weights.items()}
+    judge = Judge(model, held_out, counts, machine=machine, weights=ends, more=probed)
     started = time.monotonic()
-    at = train(
-        model,
-        batches,
-        _plan(settings),
-        run=training,
-        machine=machine,
-        evaluate=lambda: evaluate_objectives(model, held_out, machine=machine),
-    )
-    final = evaluate_objectives(model, held_out, machine=machine)
-    if not math.isfinite(final.score):
-        raise TrainingError(
-            f"the loss on held-out text is {final.metrics['loss']} in the end, so the weights are "
-            "broken; begin again elsewhere with a lower --lr"
-        )
-    extra = {"held_out": final.metrics, "best_step": at.best_step}
-    save_model(settings.out, model, tokenizer, origin=origin, extra=extra)
+    at = train(model, own, plan, run=training, machine=machine, evaluate=judge.score)
+    if not at.step:
+        raise UsageError(f"--budget {settings.budget} was over before the first step; raise it")
+    with whole(model):
+        final = judge.final_score().agreed(crew)
+    warnings = judge.warnings(final, read_log(settings.out), clip=settings.clip)
+    for sentence in warnings.values():
+        say(f"warning: {sentence}")
+    extra = {"held_out": final.metrics, "best_step": at.best_step, "warnings": warnings}
+    with whole(model):
+        if not crew.is_first:
+            return {}
+        with saving(settings.out, kind="model", origin=origin) as folder:
+            write_learner(folder, model, tokenizer, extra=extra)
     return {
         "model": str(settings.out),
         "steps": at.step,
         "best_step": at.best_step,
         "seconds": time.monotonic() - started,
         **final.metrics,
+        "warnings": list(warnings.values()),
     }
 
 
+def _origin(settings: PretrainSettings, machine: Machine) -> Origin:
+    inputs = {
+        "shards": settings.shards,
+        "model": settings.model,
+        "probe": settings.probing.probe,
+    }
+    return Origin(
+        command=as_command("pretrain", settings),
+        settings=as_json(settings) | {"precision": machine.precision},
+        seed=settings.seed,
+        inputs={name: path for name, path in inputs.items() if path is not None},
+    )
+
+
 def _config(settings: PretrainSettings, shards: Shards) -> EncoderConfig:
-    config = EncoderConfig.named(settings.size)
+    """Describe the network by its size, or take the description of a model."""
+    if settings.model is not None:
+        return _config_of_model(settings.model, settings)
+    config = EncoderConfig.named(settings.size or DEFAULT_SIZE)
     # A position that no text reaches would stay untrained, and be read by longer texts later.
     sized = replace(config, vocab_size=shards.vocab_size, max_positions=settings.longest)
     return sized.with_dropout(settings.dropout)
 
 
-def _objectives(config: EncoderConfig, *, next_sentence: bool | None) -> list[Task]:
-    """Return masked words, and next sentences unless the family is trained without them."""
-    if next_sentence is None:
-        next_sentence = config.family in WITH_NEXT_SENTENCE
-    names = ["fill_mask", "next_sentence"] if next_sentence else ["fill_mask"]
-    return [make_task(name) for name in names]
+def _config_of_model(path: Path, settings: PretrainSettings) -> EncoderConfig:
+    config = open_folder(encoder_folder(path)).config
+    if settings.size is not None:
+        raise UsageError(
+            f"--size {settings.size} and --model {path} contradict each other: a model has its "
+            "size; leave one of them out"
+        )
+    if settings.longest > config.max_positions:
+        raise UsageError(
+            f"--longest is {settings.longest}, but {path} reads {config.max_positions} pieces; "
+            "lower it, or use bertworks extend-positions first"
+        )
+    return config
+
+
+def _learner(
+    settings: PretrainSettings,
+    config: EncoderConfig,
+    tokenizer: Tokenizer,
+    objectives: tuple[str, ...],
+) -> AnyLearner:
+    wanted = Wanted(
+        objectives=objectives,
+        generator_size=settings.objective.generator_size,
+        z_loss=settings.objective.z_loss,
+        seed=settings.seed,
+    )
+    if settings.model is None:
+        return draw_learner(config, wanted)
+    return open_learner(settings.model, tokenizer, wanted, dropout=settings.dropout)
 
 
 def _batches(
-    settings: PretrainSettings, shards: Shards, *, pairs: bool
-) -> tuple[CorpusBatches, list[Batch]]:
+    settings: PretrainSettings, shards: Shards, objectives: tuple[str, ...]
+) -> tuple[PhasedBatches, list[Batch]]:
     """Return the training batches, and batches of held-out text that never change."""
-    masking = Masking(shards.specials, shards.vocab_size, rate=settings.mask_rate)
+    masking = Masking(
+        shards.specials,
+        shards.vocab_size,
+        kind=settings.masking.mask_kind,
+        masked_share=settings.masking.masked_share,
+        random_share=settings.masking.random_share,
+    )
+    if masking.needs_words:
+        say(f"hiding by {masking.kind}; words are those of tokenize --words {shards.words}")
     plan = BatchPlan(
         tokens=settings.batch_tokens,
         longest=settings.longest,
+        objectives=objectives,
         accumulate=settings.accumulate,
-        pairs=pairs,
         seed=settings.seed,
+        mask_rate=settings.mask_rate,
+        causal_share=settings.objective.causal_share if "next_piece" in objectives else NEVER,
+        num_steps=settings.num_steps or 1,
     )
-    training = CorpusBatches(shards, masking, plan)
-    if not len(training.passages):
+    phases = [CorpusBatches(shards, masking, phase) for phase in _phases(settings, plan)]
+    training = PhasedBatches(phases)
+    if not len(phases[-1].passages):
         raise DataError(f"{settings.shards} has no documents to train on; tokenize more text")
     if not shards.is_held_out.any():
         raise DataError(
             f"{settings.shards} has no held-out documents; tokenize again with a larger --held-out"
         )
-    quiet = replace(plan, accumulate=1, seed=0, tokens=min(plan.tokens, 8192))
-    evaluation = CorpusBatches(shards, masking, quiet, held_out=True)
-    count = min(max(EVALUATION_TOKENS // quiet.tokens, 1), evaluation.steps_in_epoch(0))
-    return training, [batch for step in range(count) for batch in evaluation.at(step)]
+    return training, _held_out(shards, masking, plan)
 
 
-def _plan(settings: PretrainSettings) -> TrainingPlan:
+def _phases(settings: PretrainSettings, plan: BatchPlan) -> list[BatchPlan]:
+    """Return the plan of short texts, if there is one, and that of long ones."""
+    if settings.short_longest is None:
+        return [plan]
+    if settings.short_longest >= settings.longest:
+        raise UsageError(
+            f"--short-longest is {settings.short_longest}, but it must be below --longest "
+            f"{settings.longest}; lower it"
+        )
+    first_long = round(settings.short_share * plan.num_steps)
+    short = replace(plan, longest=settings.short_longest)
+    return [short, replace(plan, first_step=first_long)]
+
+
+def _held_out(shards: Shards, masking: Masking, plan: BatchPlan) -> list[Batch]:
+    """Return what a run is judged by: the values that its ramps end with, whatever its seed."""
+    tokens = int(min(plan.tokens.end, 8192))
+    quiet = replace(plan, accumulate=1, seed=0, tokens=Ramp(tokens, tokens), num_steps=1)
+    count = max(EVALUATION_TOKENS // tokens, 1)
+    found = []
+    for causal_share in (NEVER, ALWAYS) if "next_piece" in plan.objectives else (NEVER,):
+        judging = replace(quiet, causal_share=causal_share)
+        batches = CorpusBatches(shards, masking, judging, held_out=True)
+        steps = range(min(count, batches.steps_in_epoch(0)))
+        found += [batch for step in steps for batch in batches.at(step)]
+    return found
+
+
+def _probe(settings: PretrainSettings, tokenizer: Tokenizer, machine: Machine) -> Probe | None:
+    file, every = settings.probing.probe, settings.probing.probe_every
+    if file is not None and settings.crew.sharding == "full":
+        raise UsageError(
+            "--probe copies the whole network, but --sharding full leaves each process some rows; "
+            "leave out one of them"
+        )
+    if every and (file is None or not settings.evaluate_every or every % settings.evaluate_every):
+        raise UsageError(
+            f"--probe-every is {every}, but it needs a --probe and must be a multiple of "
+            f"--evaluate-every {settings.evaluate_every}; change one of them"
+        )
+    if file is None:
+        return None
+    return Probe.open(file, tokenizer, longest=settings.longest, machine=machine)
+
+
+def _budget(settings: PretrainSettings, crew: Crew) -> Budget | None:
+    """Start the clock of a run that has a budget; the first process's is that of all."""
+    if settings.budget is None:
+        return None
+    if settings.steps is not None:
+        raise UsageError(
+            f"a run has either {settings.steps} steps or the budget {settings.budget}; "
+            "leave out one of --steps and --budget"
+        )
+    _refuse_ramps(settings)
+    clock = time.monotonic if crew.is_first else lambda: 0.0
+    return Budget(seconds_of(settings.budget), clock=lambda: crew.sum([clock()])[0])
+
+
+def _refuse_ramps(settings: PretrainSettings) -> None:
+    """Fail where batches, which know only their step, would change over an unknown number."""
+    ramps = {
+        "--batch-tokens": settings.batch_tokens,
+        "--mask-rate": settings.mask_rate,
+        "--causal-share": settings.objective.causal_share,
+    }
+    remedies = {
+        f"{flag} {ramp}": f"give one value, as {flag} {Ramp(ramp.end, ramp.end)}"
+        for flag, ramp in ramps.items()
+        if not ramp.is_constant
+    }
+    if settings.short_longest is not None:
+        remedies[f"--short-longest {settings.short_longest}"] = "leave it out"
+    if remedies:
+        moving, remedy = next(iter(remedies.items()))
+        raise UsageError(
+            f"{moving} changes over the steps of a run, but --budget {settings.budget} leaves "
+            f"their number open; {remedy}, or give --steps instead of --budget"
+        )
+
+
+def _plan(
+    settings: PretrainSettings, budget: Budget | None, weights: dict[str, Ramp]
+) -> TrainingPlan:
+    learning, share = settings.learning, settings.warmup
     return TrainingPlan(
-        steps=settings.steps,
+        steps=settings.num_steps,
+        budget=budget,
         lr=settings.lr,
-        warmup=round(settings.warmup * settings.steps),
+        warmup=share * budget.seconds if budget else round(share * (settings.num_steps or 0)),
+        optimizer=learning.optimizer,
+        betas=(learning.beta1, learning.beta2),
+        epsilon=learning.epsilon,
+        schedule=learning.schedule,
+        decay=learning.decay,
+        average=learning.average,
         weight_decay=settings.weight_decay,
         clip=settings.clip,
+        spike=settings.spike,
         seed=settings.seed,
         workers=settings.workers,
         checkpoint_every=settings.checkpoint_every,
         evaluate_every=settings.evaluate_every,
+        weights=weights,
+        sharding=settings.crew.sharding,
     )

@@ -4,32 +4,61 @@ Each class is one command's settings; a flag, a key of a recipe and a field are 
 module imports nothing heavy, so that `--help` is quick.
 """
 
-import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from bertworks.core.settings import Limit
+from bertworks.core.settings import Ramp
+from bertworks.stages.setting_groups import (
+    Count,
+    CountOrZero,
+    CountRamp,
+    CrewSettings,
+    FilterSettings,
+    LearningSettings,
+    Longest,
+    MachineSettings,
+    MaskingSettings,
+    MultipleOrZero,
+    ObjectiveSettings,
+    OpenShare,
+    OpenShareRamp,
+    Places,
+    Positive,
+    PositiveOrZero,
+    ProbeSettings,
+    Share,
+    WholeShare,
+)
 
-Count = Annotated[int, Limit("of at least 1", lambda n: n >= 1)]
-CountOrZero = Annotated[int, Limit("of at least 0", lambda n: n >= 0)]
-Positive = Annotated[float, Limit("above 0", lambda x: 0 < x < math.inf)]
-PositiveOrZero = Annotated[float, Limit("of at least 0", lambda x: 0 <= x < math.inf)]
-Share = Annotated[float, Limit("from 0 to below 1", lambda x: 0 <= x < 1)]
-OpenShare = Annotated[float, Limit("above 0 and below 1", lambda x: 0 < x < 1)]
-Longest = Annotated[int, Limit("of at least 8", lambda n: n >= 8)]  # special pieces counted
+DEFAULT_STEPS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class MachineSettings:
-    """Where and how a command computes."""
+class CleanSettings:
+    """Repair, filter and deduplicate raw text."""
 
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to compute; auto takes the GPU if there is one."""
-    precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """Arithmetic of the forward pass; auto is bf16 on a GPU and fp32 on a CPU."""
-    threads: Count | None = None
-    """CPU threads; by default as many as there are cores."""
+    text: tuple[Path, ...] = field(kw_only=False)
+    """Files or folders: .txt, .jsonl, .parquet, wiki dumps and extracts, also compressed."""
+    out: Path
+    """Folder to write the documents to."""
+    column: str = "text"
+    """Which key or column of .jsonl and .parquet holds the text."""
+    whole_files: bool = False
+    """Take each plain text file as one document, blank lines and all."""
+    form: Literal["NFC", "NFKC"] = "NFC"
+    """Unicode normal form; NFKC also folds full-width letters, ligatures and the like."""
+    mojibake: bool = False
+    """Mend text that was decoded in a wrong encoding; needs the extra corpus."""
+    filters: FilterSettings = FilterSettings()
+    similarity: WholeShare = 0.8
+    """Drop documents that share so much with an earlier one; 1 drops only exact copies."""
+    permutations: Places = 128
+    """Places of a signature: more estimate likeness better and take longer."""
+    workers: Count | None = None
+    """Processes that clean, by default one per core; the result does not depend on it."""
+    resume: Literal["never", "auto"] = "never"
+    """auto continues what a kill left unfinished, exactly."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +66,7 @@ class LearnVocabSettings:
     """Learn a vocabulary from text."""
 
     text: tuple[Path, ...] = field(kw_only=False)
-    """Text files or folders: .txt (documents between blank lines) or .jsonl, also .gz or .xz."""
+    """Files or folders: .txt, .jsonl, .parquet, wiki dumps, also compressed; or from clean."""
     out: Path
     """Folder to write the tokenizer to."""
     size: Count = 30_000
@@ -55,7 +84,7 @@ class InspectVocabSettings:
     """Tell how well a vocabulary suits a text."""
 
     text: tuple[Path, ...] = field(kw_only=False)
-    """Text files or folders: .txt (documents between blank lines) or .jsonl, also .gz or .xz."""
+    """Files or folders: .txt, .jsonl, .parquet, wiki dumps, also compressed; or from clean."""
     tokenizer: Path
     """Folder that learn-vocab wrote, or any model folder."""
     out: Path | None = None
@@ -73,7 +102,7 @@ class ExtendVocabSettings:
     words: tuple[str, ...] = ()
     """Words to add; quote one that has a space in it."""
     words_file: Path | None = None
-    """File with a word on each line, also .gz or .xz."""
+    """File with a word on each line, also compressed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +110,7 @@ class ShrinkVocabSettings:
     """Keep only the pieces that a text uses; what the model says of that text stays the same."""
 
     text: tuple[Path, ...] = field(kw_only=False)
-    """Text files or folders: .txt (documents between blank lines) or .jsonl, also .gz or .xz."""
+    """Files or folders: .txt, .jsonl, .parquet, wiki dumps, also compressed; or from clean."""
     model: Path
     """Folder of a model, ours or Hugging Face's."""
     out: Path
@@ -107,15 +136,20 @@ class TokenizeSettings:
     """Turn text into token shards."""
 
     text: tuple[Path, ...] = field(kw_only=False)
-    """Text files or folders: .txt (documents between blank lines) or .jsonl, also .gz or .xz."""
+    """Files or folders: .txt, .jsonl, .parquet, wiki dumps, also compressed; or from clean."""
     tokenizer: Path
     """Folder that learn-vocab wrote, or any model folder."""
     out: Path
     """Folder to write the shards to."""
+    words: Literal["text", "zh", "pieces"] = "text"
+    """How words are found: in the text, with a segmenter for Chinese besides, or as the pieces of a
+    BERT tell them."""
     held_out: Share = 0.02
     """Share of the documents that is kept for evaluation, chosen by their text."""
     workers: Count | None = None
     """Processes that tokenize, by default one per core; the result does not depend on it."""
+    resume: Literal["never", "auto"] = "never"
+    """auto continues what a kill left unfinished, exactly."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,35 +160,52 @@ class PretrainSettings:
     """Folder that tokenize wrote."""
     out: Path
     """Folder for the run: checkpoints and log while it goes on, the model at its end."""
-    size: str = "mini"
+    model: Path | None = None
+    """Folder of a model, ours or Hugging Face's, to train further; by default training begins with
+    fresh weights."""
+    size: str | None = None
     """tiny, mini, small, medium, base, large, or LAYERSxWIDTH such as 6x384; of another family
-    than BERT with its name before it, as roberta-base, modern-6x384 or recurrent-mini."""
+    than BERT with its name before it, as roberta-base, modern-6x384 or recurrent-mini; by default
+    mini, or that of the model."""
     longest: Longest = 128
     """Longest text in pieces."""
-    steps: Count = 1000
-    """Steps to train."""
-    batch_tokens: Count = 8192
-    """Tokens per step."""
+    short_longest: Longest | None = None
+    """Longest text in the first part of the run; by default there is none."""
+    short_share: OpenShare = 0.9
+    """Share of the steps that the first part takes, if there is one."""
+    steps: Count | None = None
+    """Steps to train; by default 1000, or as many as the budget allows."""
+    budget: str | None = None
+    """Time to train instead of a number of steps, as 25m, 90s or 1h30m; the last evaluation and
+    the saving of the model lie within it."""
+    batch_tokens: CountRamp = Ramp(8192, 8192)
+    """Tokens per step; A..B moves over the run."""
     accumulate: Count = 1
-    """Parts in which a step is computed, to save memory; the result is that of the whole."""
+    """Parts in which a step is computed, to save memory or by several processes; the result is that
+    of the whole."""
     lr: Positive = 1e-3
     """Highest learning rate."""
     warmup: Share = 0.1
-    """Share of the steps in which the learning rate rises; afterwards it falls in a line."""
+    """Share of the run in which the learning rate rises."""
     weight_decay: PositiveOrZero = 0.01
     """Decoupled decay of matrices."""
     clip: Positive = 1.0
     """Largest norm of a gradient."""
+    spike: MultipleOrZero = 3.0
+    """A loss this many times its average is not learned from; after some in a row the run goes
+    back and leaves them out. 0 learns from all."""
     dropout: Share | None = None
     """Dropout rate of the network; by default its family's own (BERT's is 0.1)."""
-    mask_rate: OpenShare = 0.15
-    """Share of the pieces that is hidden."""
-    next_sentence: bool | None = None
-    """Train next-sentence prediction beside masked words; by default where BERT would."""
+    objective: ObjectiveSettings = ObjectiveSettings()
+    mask_rate: OpenShareRamp = Ramp(0.15, 0.15)
+    """Share of the pieces that is hidden; A..B moves over the run."""
+    masking: MaskingSettings = MaskingSettings()
+    learning: LearningSettings = LearningSettings()
     seed: int = 0
     """Seed of every random choice."""
     evaluate_every: CountOrZero = 200
     """Steps between evaluations on held-out documents."""
+    probing: ProbeSettings = ProbeSettings()
     checkpoint_every: CountOrZero = 200
     """Steps between checkpoints."""
     resume: Literal["never", "auto"] = "never"
@@ -162,6 +213,12 @@ class PretrainSettings:
     workers: CountOrZero = 0
     """Processes that make batches; the result does not depend on it."""
     machine: MachineSettings = MachineSettings()
+    crew: CrewSettings = CrewSettings()
+
+    @property
+    def num_steps(self) -> int | None:
+        """The steps to train; None where a budget decides."""
+        return self.steps if self.steps or self.budget else DEFAULT_STEPS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +228,7 @@ class FinetuneSettings:
     model: Path
     """Folder of a pre-trained model, ours or Hugging Face's."""
     train: Path
-    """Labelled examples: .jsonl, .csv or .tsv, also .gz or .xz."""
+    """Labelled examples: .jsonl, .csv or .tsv, also compressed."""
     dev: Path
     """Labelled examples that choose the best epoch."""
     out: Path
@@ -189,11 +246,12 @@ class FinetuneSettings:
     lr: Positive = 5e-5
     """Highest learning rate."""
     warmup: Share = 0.1
-    """Share of the steps in which the learning rate rises; afterwards it falls in a line."""
+    """Share of the run in which the learning rate rises."""
     weight_decay: PositiveOrZero = 0.01
     """Decoupled decay of matrices."""
     clip: Positive = 1.0
     """Largest norm of a gradient."""
+    learning: LearningSettings = LearningSettings()
     dropout: Share | None = None
     """Dropout rate; by default the model's own."""
     longest: Longest | None = None
@@ -216,7 +274,7 @@ class EvaluateSettings:
     model: Path
     """Folder of a fine-tuned model."""
     data: Path
-    """Labelled examples: .jsonl, .csv or .tsv, also .gz or .xz."""
+    """Labelled examples: .jsonl, .csv or .tsv, also compressed."""
     out: Path
     """Folder to write the report to."""
     columns: tuple[str, ...] = ()

@@ -144,19 +144,20 @@ class _Worker:
     def __call__(self, documents: list[Document]) -> _Chunk:
         """Cut documents into sentences and sentences into pieces, and count; empty ones vanish."""
         sentences = [_running_sentences(document) for document in documents]
-        found, begins_word = self.words.cut([s for document in sentences for s in document])
-        pieces = iter(found)
-        cut = [list(filter(None, [next(pieces) for _ in document])) for document in sentences]
-        kept = [(document, ids) for document, ids in zip(documents, cut, strict=True) if ids]
+        pieces, begins_word = self.words.cut([s for document in sentences for s in document])
+        is_full = pieces.counts > 0
+        owners = np.repeat(np.arange(len(documents)), [len(document) for document in sentences])
+        sizes = np.bincount(owners[is_full], minlength=len(documents))
+        kept = [document for document, size in zip(documents, sizes, strict=True) if size]
         made = TokenizedDocuments(
-            tokens=np.array([i for _, ids in kept for s in ids for i in s], dtype=np.uint32),
+            tokens=pieces.ids,
             begins_word=begins_word,
-            sentences=np.array([len(s) for _, ids in kept for s in ids], dtype=np.int64),
-            documents=np.array([len(ids) for _, ids in kept], dtype=np.int64),
-            is_held_out=np.array([d.is_held_out(self.held_out) for d, _ in kept], dtype=bool),
+            sentences=pieces.counts[is_full],
+            documents=sizes[sizes > 0],
+            is_held_out=np.array([d.is_held_out(self.held_out) for d in kept], dtype=bool),
         )
         num_bytes = sum(document.num_bytes for document in documents)
-        return _Chunk(made, self._count([document for document, _ in kept], made), num_bytes)
+        return _Chunk(made, self._count(kept, made), num_bytes)
 
     def _count(self, documents: list[Document], made: TokenizedDocuments) -> TokenStatistics:
         counts = TokenStatistics(

@@ -6,15 +6,16 @@ segmenter finds the words of Chinese. The text alone decides, so every kind of p
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from importlib.metadata import version
-from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
 
+from bertworks.core.code_points import CharTable, code_points
 from bertworks.core.optional import import_optional
-from bertworks.tokenizer.scripts import HAN, MARK, NUMBER, WITHOUT_SPACES, kind_of
+from bertworks.core.scripts import HAN, MARK, NUMBER, WITHOUT_SPACES, kind_of
+from bertworks.tokenizer.cutter import CutTexts
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 WordKind = Literal["text", "zh", "pieces"]
@@ -24,8 +25,8 @@ JOINERS = "'’.·_"  # inside a word where letters or digits stand on both side
 NUMBER_JOINERS = ",:"  # where digits do
 SEGMENTER = "rjieba"
 
-_NEW, _END, _SPACE = 0, 1, 2
-_LETTER, _DIGIT, _HAN, _UNSPACED, _MARK, _JOINER, _NUMBER_JOINER, _SIGN = range(3, 11)
+_END, _SPACE = range(2)
+_LETTER, _DIGIT, _HAN, _UNSPACED, _MARK, _JOINER, _NUMBER_JOINER, _SIGN = range(2, 10)
 
 
 class WordFinder:
@@ -43,20 +44,17 @@ class WordFinder:
             return {"words": self.kind, "segmenter": f"{SEGMENTER} {version(SEGMENTER)}"}
         return {"words": self.kind}
 
-    def cut(self, texts: Sequence[str]) -> tuple[list[list[int]], np.ndarray]:
-        """Return the piece ids of each text, and for all of them whether each begins a word."""
+    def cut(self, texts: Sequence[str]) -> tuple[CutTexts, np.ndarray]:
+        """Return the pieces of texts, and for each whether it begins a word."""
+        pieces = self.tokenizer.cut(texts)
         if self.kind == "pieces":  # as BERT's whole-word masking has it
-            ids = self.tokenizer.ids_of(texts)
-            return ids, self._starts_of_pieces[list(chain.from_iterable(ids))]
-        ids, ends = self.tokenizer.ids_and_ends(texts)
-        counts = np.array([len(pieces) for pieces in ids], dtype=np.int64)
-        lengths = np.array([len(text) + 1 for text in texts], dtype=np.int64)
+            return pieces, self._starts_of_pieces[pieces.ids]
         begun = np.append(0, np.cumsum(find_starts("\n".join(texts), self._segment)))
         # A piece begins a word if more words have begun by its end than by that of the one before.
-        by_end = begun[ends + np.repeat(np.cumsum(lengths) - lengths, counts)]
-        begins = np.diff(by_end, prepend=0) > 0
-        begins[(np.cumsum(counts) - counts)[counts > 0]] = True
-        return ids, begins
+        begins = np.diff(begun[pieces.ends], prepend=0) > 0
+        is_full = pieces.counts > 0
+        begins[(np.cumsum(pieces.counts) - pieces.counts)[is_full]] = True
+        return pieces, begins
 
     @cached_property
     def _starts_of_pieces(self) -> np.ndarray:
@@ -68,8 +66,8 @@ def find_starts(text: str, segment: Cut | None = None) -> np.ndarray:
 
     A text may be several on lines of their own, which do not change each other.
     """
-    codes = np.frombuffer(text.encode("utf-32-le", errors="surrogatepass"), dtype=np.uint32)
-    kinds = _attach(_kinds_of(codes))
+    codes = code_points(text)
+    kinds = _attach(_KINDS.of(codes))
     starts = np.zeros(len(codes), dtype=bool)
     solid = np.flatnonzero(kinds != _MARK)  # marks change nothing about their neighbors
     starts[solid] = _starts_by_rule(codes[solid], kinds[solid])
@@ -125,19 +123,6 @@ def _after(marks: np.ndarray) -> np.ndarray:
     return np.append(marks[1:], False)[: len(marks)]
 
 
-def _kinds_of(codes: np.ndarray) -> np.ndarray:
-    table = _kind_table()
-    for code in np.unique(codes[table[codes] == _NEW]):
-        table[code] = _kind(chr(code))
-    return table[codes]
-
-
-@cache
-def _kind_table() -> np.ndarray:
-    """Return the kinds of the characters met so far, by code point."""
-    return np.full(0x110000, _NEW, dtype=np.uint8)
-
-
 def _kind(char: str) -> int:
     script = kind_of(char)
     if char.isspace():
@@ -149,3 +134,6 @@ def _kind(char: str) -> int:
     if not char.isprintable():  # joins and directions, which nobody sees
         return _MARK
     return _JOINER if char in JOINERS else _NUMBER_JOINER if char in NUMBER_JOINERS else _SIGN
+
+
+_KINDS = CharTable(_kind)

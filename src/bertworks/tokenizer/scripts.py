@@ -1,12 +1,8 @@
 """Words and their scripts, whatever a tokenizer makes of them."""
 
-import unicodedata
 from collections.abc import Iterator
-from functools import cache
 
-HAN, NUMBER, MARK = "Han", "Number", "Mark"
-# Words of these stand in running text with no space between them.
-WITHOUT_SPACES = {HAN, "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan"}
+from bertworks.core.scripts import HAN, MARK, NUMBER, WITHOUT_SPACES, kind_of
 
 
 def find_words(text: str) -> Iterator[tuple[int, int, str]]:
@@ -27,19 +23,6 @@ def find_words(text: str) -> Iterator[tuple[int, int, str]]:
             script = kind  # as in 3rd: letters tell more
     if script:
         yield start, len(text), script
-
-
-@cache
-def kind_of(char: str) -> str:
-    """Return the script of a letter, or Number, Mark, or nothing for other characters.
-
-    Python has no table of scripts; the first word of the character's name stands in for it.
-    """
-    category = unicodedata.category(char)[0]
-    if category != "L":
-        return {"N": NUMBER, "M": MARK}.get(category, "")
-    name = unicodedata.name(char, "OTHER").split()[0].partition("-")[0]
-    return HAN if name == "CJK" else name.capitalize()
 
 
 def needs_no_space(word: str) -> bool:

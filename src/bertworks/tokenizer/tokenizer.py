@@ -11,6 +11,7 @@ from tokenizers import Tokenizer as Engine
 
 from bertworks.core.errors import ArtifactError
 from bertworks.core.pieces import SpecialIds
+from bertworks.tokenizer.cutter import Cutter, CutTexts
 from bertworks.tokenizer.files import (
     is_byte_level,
     read_engine,
@@ -93,11 +94,9 @@ class Tokenizer:
         found = self.engine.encode_batch_fast(list(texts), add_special_tokens=False)
         return [encoding.ids for encoding in found]
 
-    def ids_and_ends(self, texts: Sequence[str]) -> tuple[list[list[int]], np.ndarray]:
-        """Return the piece ids of each text, and for all pieces how many characters end with it."""
-        found = self.engine.encode_batch(list(texts), add_special_tokens=False)
-        ends = [end for encoding in found for _, end in encoding.offsets]
-        return [encoding.ids for encoding in found], np.array(ends, dtype=np.int64)
+    def cut(self, texts: Sequence[str]) -> CutTexts:
+        """Return the pieces of many texts in arrays, without special pieces: the quickest way."""
+        return self._cutter.cut(texts)
 
     def encode(self, text: str) -> Encoding:
         """Return ids and character offsets of one text, without special pieces."""
@@ -129,6 +128,10 @@ class Tokenizer:
             starts[index] = begins_word(piece, self._marks)
         starts[list(self._added)] = True
         return starts
+
+    @cached_property
+    def _cutter(self) -> Cutter:
+        return Cutter(self.engine)
 
     @cached_property
     def _added(self) -> dict[int, str]:

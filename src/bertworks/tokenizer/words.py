@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from bertworks.tokenizer.scripts import HAN, WITHOUT_SPACES, kind_of
+from bertworks.core.scripts import HAN, WITHOUT_SPACES, kind_of
 
 Marks = Literal["continuation", "bytes", "space", "none"]
 

@@ -165,8 +165,8 @@ class Run:
             write_tensors(folder / "model.safetensors", weights)
 
     def load_best(self, model: nn.Module, step: int) -> None:
-        """Put the best weights, those of a step, into the model."""
-        open_artifact(self._best(step), "checkpoint")
+        """Put the best weights, those of a step, into the model; the first may still write them."""
+        self.crew.lead(lambda: open_artifact(self._best(step), "checkpoint"))
         self._load_weights(model, self._best(step))
 
     def record(self, entry: dict[str, Any]) -> None:

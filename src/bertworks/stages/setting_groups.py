@@ -1,0 +1,133 @@
+"""The kinds of numbers that settings take, and the groups of settings that belong together.
+
+A group lends its flags to the commands that have it. The module imports nothing heavy, so that
+`--help` is quick.
+"""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from bertworks.core.settings import Limit, Ramp
+
+Count = Annotated[int, Limit("of at least 1", lambda n: n >= 1)]
+CountOrZero = Annotated[int, Limit("of at least 0", lambda n: n >= 0)]
+Positive = Annotated[float, Limit("above 0", lambda x: 0 < x < math.inf)]
+PositiveOrZero = Annotated[float, Limit("of at least 0", lambda x: 0 <= x < math.inf)]
+MultipleOrZero = Annotated[float, Limit("of 0 or above 1", lambda x: x == 0 or 1 < x < math.inf)]
+Share = Annotated[float, Limit("from 0 to below 1", lambda x: 0 <= x < 1)]
+OpenShare = Annotated[float, Limit("above 0 and below 1", lambda x: 0 < x < 1)]
+ClosedShare = Annotated[float, Limit("from 0 to 1", lambda x: 0 <= x <= 1)]
+Places = Annotated[int, Limit("of at least 16", lambda n: n >= 16)]
+WholeShare = Annotated[float, Limit("above 0 and at most 1", lambda x: 0 < x <= 1)]
+CountRamp = Annotated[Ramp, Limit("of at least 1", lambda n: n >= 1)]
+ClosedShareRamp = Annotated[Ramp, Limit("from 0 to 1", lambda x: 0 <= x <= 1)]
+OpenShareRamp = Annotated[Ramp, Limit("above 0 and below 1", lambda x: 0 < x < 1)]
+Longest = Annotated[int, Limit("of at least 8", lambda n: n >= 8)]  # special pieces counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineSettings:
+    """Where and how a command computes."""
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to compute; auto takes the GPU if there is one."""
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """Arithmetic of the forward pass; auto is bf16 on a GPU and fp32 on a CPU."""
+    threads: Count | None = None
+    """CPU threads; by default as many as there are cores."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrewSettings:
+    """How the processes that torchrun starts train one model."""
+
+    sharding: Literal["none", "full"] = "none"
+    """What of the model lies in each of several processes: none of it is shared, so each has all;
+    or full, so each keeps some rows of every tensor. Checkpoints of one fit the other."""
+    patience: Count = 600
+    """Seconds after which a process that does not answer counts as lost."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningSettings:
+    """How the weights follow their gradients."""
+
+    optimizer: Literal["adamw", "lamb", "muon"] = "adamw"
+    """adamw; lamb, for very large batches; or muon for the matrices of the blocks and adamw for
+    all else."""
+    beta1: Share = 0.9
+    """How much of the mean gradient is kept from step to step."""
+    beta2: Share = 0.999
+    """How much of the mean squared gradient is kept from step to step."""
+    epsilon: Positive = 1e-6
+    """What is added to the root of the mean squared gradient."""
+    schedule: Literal["linear", "cosine", "stable", "constant"] = "linear"
+    """How the learning rate falls after its rise; stable falls only at the end."""
+    decay: OpenShare = 0.2
+    """Share of the run in which a stable learning rate falls."""
+    average: Share = 0.0
+    """Keep a running average of the weights, and evaluate and save that; each step adds 1 minus
+    this, so 0.999 spans about a thousand steps; 0 keeps none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeSettings:
+    """What is tried on the side while a network learns."""
+
+    probe: Path | None = None
+    """Labelled examples on which a copy of the network is fine-tuned briefly now and then."""
+    probe_every: Count | None = None
+    """Steps between probes, a multiple of those between evaluations; by default as many."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterSettings:
+    """Which documents are kept; a character of Chinese and the like counts as half a word."""
+
+    min_words: CountOrZero = 20
+    """Drop shorter documents."""
+    max_words: Count = 1_000_000
+    """Drop longer documents."""
+    min_letters: Share = 0.6
+    """Least share of the characters that must be letters."""
+    max_digits: WholeShare = 0.25
+    """Largest share of the characters that may be digits."""
+    max_symbols: WholeShare = 0.1
+    """Largest share of the characters that may be symbols."""
+    max_repeated_lines: WholeShare = 0.3
+    """Largest share of the text that may stand in lines that stood before."""
+    max_repeated_words: WholeShare = 0.3
+    """Largest share of the words that may stand in runs of words that stood before."""
+    languages: tuple[str, ...] = ()
+    """Keep only these languages, as en zh; by default all. Needs the extra corpus."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveSettings:
+    """What a network learns in pre-training."""
+
+    objectives: tuple[str, ...] = ()
+    """fill_mask, next_sentence, sentence_order, replaced_token, next_piece; with a weight as
+    fill_mask=0.5, or one that moves over the run as fill_mask=1..0.5; by default the family's."""
+    causal_share: ClosedShareRamp = Ramp(0.1, 0.1)
+    """Share of the steps in which next_piece, if it is an objective, takes the place of all else;
+    A..B moves over the run."""
+    generator_size: OpenShare = 0.25
+    """Width of the generator of replaced_token, as a share of the network's."""
+    z_loss: PositiveOrZero = 0.0
+    """Weight of the squared log-sum of logits at hidden pieces, which keeps them small."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskingSettings:
+    """What is hidden together, and behind what."""
+
+    mask_kind: Literal["piece", "word", "span", "ngram"] = "piece"
+    """What is hidden together: single pieces, whole words, spans of up to ten words as in SpanBERT,
+    or up to three words as in ALBERT."""
+    masked_share: ClosedShare = 0.8
+    """Share of what is hidden that the mask stands for."""
+    random_share: ClosedShare = 0.1
+    """Share of what is hidden that random pieces stand for; the rest is asked for but stays."""
