@@ -3,6 +3,8 @@
     python benchmarks/tokenizing.py [--megabytes 200] [--text FILE ...]
 
 The text is Python's own documentation repeated (or the files given), learned with 30,000 pieces.
+Words that come again are cut quickly, and in repeated text all do: give files with as much text as
+is measured to see what a corpus gives.
 The peer in the same run is the bare `tokenizers` library encoding the same text line by line in
 batches on one core, which writes nothing and finds no sentences: the share of its rate that is left
 shows what sentences, marks, checksums and files cost. Memory is that of all processes together.

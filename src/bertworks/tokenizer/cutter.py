@@ -15,7 +15,7 @@ from tokenizers import models, normalizers, pre_tokenizers
 
 from bertworks.core.code_points import NUM_CODES, CharTable, code_points
 
-MOST_CHARACTERS = 2_000_000  # of remembered words; beyond this all are forgotten
+MOST_CHARACTERS = 1_000_000  # of remembered words; beyond this all are forgotten
 
 
 @dataclass(frozen=True)
