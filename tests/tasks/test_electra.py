@@ -148,3 +148,46 @@ def test_every_weight_learns_from_both_losses(learner, batch) -> None:
         if (p.grad is None or not p.grad.any()) and "pooler" not in name
     ]
     assert idle == []
+
+
+def test_the_discriminator_learns_to_find_what_the_generator_got_wrong() -> None:
+    shape = replace(EncoderConfig.named("modern-2x64"), vocab_size=50, max_positions=13)
+    generator = TaskModel(generator_config(shape, 0.5), [make_task("fill_mask")], seed=2)
+    learner = Electra(generator, TaskModel(shape, [make_task("replaced_token")], seed=3))
+    random = np.random.default_rng(5)
+    optimizer = torch.optim.Adam(learner.parameters(), lr=2e-3)
+    fresh = repeated_pieces(np.random.default_rng(6))
+    before = f1_of(learner, fresh)
+    for step in range(160):
+        torch.manual_seed(step)
+        batch = repeated_pieces(random)
+        optimizer.zero_grad()
+        (learner(batch)["replaced_token"] / batch.targets["replaced_token"].count).backward()
+        optimizer.step()
+    assert before < 0.5
+    assert f1_of(learner, fresh) > 0.6
+
+
+def repeated_pieces(random: np.random.Generator) -> Batch:
+    """Make texts that repeat one piece, so that any other was put in."""
+    texts = []
+    for length in (7, 9, 11, 13, 13, 13) * 4:
+        tokens = np.full(length, random.integers(5, 50))
+        at = np.sort(random.permutation(length)[:2])
+        goals = {
+            "fill_mask": Goal(tokens[at], at),
+            "replaced_token": Goal(np.zeros(length, np.int64), np.arange(length)),
+        }
+        tokens = tokens.copy()
+        tokens[at] = MASK
+        texts.append(Features(tokens, np.zeros(length, np.int64), goals))
+    return flatten(texts)
+
+
+def f1_of(learner: Electra, batch: Batch) -> float:
+    """Return how well the discriminator finds what was replaced."""
+    torch.manual_seed(7)
+    with torch.no_grad():
+        logits, target = learner.judged(batch)["replaced_token"]
+    suspected, replaced = logits[:, 0] > 0, target.values == 1
+    return float(2 * (suspected & replaced).sum() / (suspected.sum() + replaced.sum()))

@@ -49,6 +49,7 @@ def test_replaced_tokens_bring_their_generator_and_weigh_fifty() -> None:
     [
         (["fillmask"], "there is no objective 'fillmask'; the objectives are fill_mask, "),
         (["fillmask"], "did you mean fill_mask?"),
+        (["fill_mask,next_sentence"], "next_piece; put spaces between them"),
         (["fill_mask", "fill_mask=2"], "the objective fill_mask is given twice"),
         (["fill_mask=-1"], "the weight of fill_mask is '-1', but it must be a number of at least"),
         (["fill_mask=1..-1"], "the weight of fill_mask is '1..-1'"),

@@ -58,23 +58,11 @@ class Crew:
 
     def agree(self, value: A) -> A:
         """Return the first process's value, JSON data, whatever the others have."""
-        return self.gather(value)[0]
+        return self._exchange(value)[0]
 
     def gather(self, value: A) -> list[A]:
-        """Return the values of all processes, JSON data, in their order.
-
-        What comes over a network is read as JSON, never unpickled.
-        """
-        if self.size == 1:
-            return [value]
-        own = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
-        sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(self.size)]
-        dist.all_gather(sizes, torch.tensor([len(own)]), group=self._group)
-        longest = max(int(size) for size in sizes)
-        told = [torch.zeros(longest, dtype=torch.uint8) for _ in range(self.size)]
-        dist.all_gather(told, functional.pad(own, (0, longest - len(own))), group=self._group)
-        texts = [bytes(part[: int(size)].tolist()) for part, size in zip(told, sizes, strict=True)]
-        return [json.loads(text) for text in texts]
+        """Return the values of all processes, JSON data, in their order."""
+        return self._exchange(value)
 
     def lead(self, work: Callable[[], A]) -> A:
         """Let the first process do some work; its result, or its error, is that of all."""
@@ -124,6 +112,19 @@ class Crew:
             yield
         finally:
             alarm.cancel()
+
+    def _exchange(self, value: A) -> list[A]:
+        """Tell all processes a value; what comes over the network is JSON, never unpickled."""
+        if self.size == 1:
+            return [value]
+        own = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
+        sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(self.size)]
+        dist.all_gather(sizes, torch.tensor([len(own)]), group=self._group)
+        longest = max(int(size) for size in sizes)
+        told = [torch.zeros(longest, dtype=torch.uint8) for _ in range(self.size)]
+        dist.all_gather(told, functional.pad(own, (0, longest - len(own))), group=self._group)
+        texts = [bytes(part[: int(size)].tolist()) for part, size in zip(told, sizes, strict=True)]
+        return [json.loads(text) for text in texts]
 
     def _reduce(self, numbers: Sequence[float], how: Any) -> list[float]:
         if self.size == 1:

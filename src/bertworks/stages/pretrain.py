@@ -18,7 +18,7 @@ from bertworks.data.masking import Masking
 from bertworks.data.own_parts import OwnParts
 from bertworks.data.phases import PhasedBatches
 from bertworks.data.shards import Shards
-from bertworks.evaluation.judge import Judge
+from bertworks.evaluation.judge import Judge, MoreScores
 from bertworks.evaluation.probe import Probe
 from bertworks.interop.hugging_face import open_folder
 from bertworks.interop.sentence_transformers import encoder_folder
@@ -71,17 +71,15 @@ def _run(settings: PretrainSettings, crew: Crew) -> dict[str, Any]:
         say(f"{settings.out} is finished already")
         return {"model": str(settings.out)}
     training = Run(settings.out, origin=origin, resume=settings.resume == "auto", crew=crew)
-    num_parameters = sum(parameter.numel() for parameter in model.parameters())
-    in_all = f" in {crew.size} processes" if crew.size > 1 else ""
-    say(f"pre-training {num_parameters:,} parameters on {machine.device}{in_all}")
-    counts = CorpusCounts.of(shards, batches.phases[-1].passages)
-
-    def probed(step: int) -> dict[str, float]:
-        is_due = step % (settings.probing.probe_every or 1) == 0
-        return probe.score(main_model(model)) if probe and is_due else {}
-
-    ends = {name: ramp.end for name, ramp in weights.items()}
-    judge = Judge(model, held_out, counts, machine=machine, weights=ends, more=probed)
+    _announce(model, machine, crew)
+    judge = Judge(
+        model,
+        held_out,
+        CorpusCounts.of(shards, batches.phases[-1].passages),
+        machine=machine,
+        weights={name: ramp.end for name, ramp in weights.items()},
+        more=_probing(probe, model, every=settings.probing.probe_every or 1),
+    )
     started = time.monotonic()
     at = train(model, own, plan, run=training, machine=machine, evaluate=judge.score)
     if not at.step:
@@ -92,7 +90,7 @@ def _run(settings: PretrainSettings, crew: Crew) -> dict[str, Any]:
     for sentence in warnings.values():
         say(f"warning: {sentence}")
     extra = {"held_out": final.metrics, "best_step": at.best_step, "warnings": warnings}
-    with whole(model):
+    with whole(model):  # once more, for scoring has parted its weights again
         if not crew.is_first:
             return {}
         with saving(settings.out, kind="model", origin=origin) as folder:
@@ -105,6 +103,21 @@ def _run(settings: PretrainSettings, crew: Crew) -> dict[str, Any]:
         **final.metrics,
         "warnings": list(warnings.values()),
     }
+
+
+def _announce(model: AnyLearner, machine: Machine, crew: Crew) -> None:
+    num_parameters = sum(parameter.numel() for parameter in model.parameters())
+    in_all = f" in {crew.size} processes" if crew.size > 1 else ""
+    say(f"pre-training {num_parameters:,} parameters on {machine.device}{in_all}")
+
+
+def _probing(probe: Probe | None, model: AnyLearner, *, every: int) -> MoreScores:
+    """Return what scores a network after a step in which a probe is due."""
+
+    def scored(step: int) -> dict[str, float]:
+        return probe.score(main_model(model)) if probe and step % every == 0 else {}
+
+    return scored
 
 
 def _origin(settings: PretrainSettings, machine: Machine) -> Origin:

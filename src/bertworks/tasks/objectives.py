@@ -32,7 +32,7 @@ def read_objectives(words: Sequence[str], family: Family) -> dict[str, Ramp]:
         name, _, weight = word.partition("=")
         if name not in WEIGHTS:
             known = ", ".join(WEIGHTS)
-            hint = suggestion(name, WEIGHTS)
+            hint = "; put spaces between them" if "," in name else suggestion(name, WEIGHTS)
             raise UsageError(f"there is no objective {name!r}; the objectives are {known}{hint}")
         if name in found:
             raise UsageError(f"the objective {name} is given twice; give it once")
