@@ -75,14 +75,12 @@ def _weigh(scores, places, length, left, right, NEAR: tl.constexpr):
     return weights * (1 / tl.sum(weights, 1))[:, None]
 
 
-@triton.jit(do_not_specialize=["seed", "threshold", "left", "right", "longest"])
-def attend_short_forward(
-    qkv, texts, starts, table, out, longest,
-    num_heads, scale, left, right, seed, threshold, keep_scale,
-    TURNS: tl.constexpr, DROPS: tl.constexpr, NEAR: tl.constexpr, BLOCK: tl.constexpr,
-    SIZE: tl.constexpr,
+@triton.jit
+def _read_text(
+    qkv, texts, starts, table, longest, num_heads, scale, left, right,
+    TURNS: tl.constexpr, NEAR: tl.constexpr, BLOCK: tl.constexpr, SIZE: tl.constexpr,
 ):
-    """Attend with one head of a text that fits into one tile."""
+    """Load what one head sees of a text; return its rows, its angles, its vectors, its weights."""
     text, head = tl.load(texts + tl.program_id(0)), tl.program_id(1)
     start = tl.load(starts + text)
     length = tl.load(starts + text + 1) - start
@@ -92,7 +90,7 @@ def attend_short_forward(
     is_half = (places < length)[:, None] & (halves >= 0)[None, :]
     inside = (places < length)[:, None] & (columns >= 0)[None, :]
     width = num_heads * SIZE
-    cosine, sine = 1.0, 0.0
+    cosine, sine = tl.full([1, 1], 1.0, tl.float32), tl.full([1, 1], 0.0, tl.float32)
     if TURNS:
         angle = table + places[:, None] * (SIZE // 2) + halves[None, :]
         cosine = tl.load(angle, mask=is_half, other=1.0)
@@ -103,6 +101,22 @@ def attend_short_forward(
     v = tl.load(at + 2 * width + columns, mask=inside, other=0.0)
     scores = (tl.dot(q1, tl.trans(k1)) + tl.dot(q2, tl.trans(k2))) * scale
     weights = _weigh(scores, places, length, left, right, NEAR)
+    return rows, places, inside, is_half, cosine, sine, q1, q2, k1, k2, v, weights
+
+
+@triton.jit(do_not_specialize=["seed", "threshold", "left", "right", "longest"])
+def attend_short_forward(
+    qkv, texts, starts, table, out, longest,
+    num_heads, scale, left, right, seed, threshold, keep_scale,
+    TURNS: tl.constexpr, DROPS: tl.constexpr, NEAR: tl.constexpr, BLOCK: tl.constexpr,
+    SIZE: tl.constexpr,
+):
+    """Attend with one head of a text that fits into one tile."""
+    rows, places, inside, _, _, _, _, _, _, _, v, weights = _read_text(
+        qkv, texts, starts, table, longest, num_heads, scale, left, right, TURNS, NEAR, BLOCK, SIZE,
+    )
+    head, width, far = tl.program_id(1), num_heads * SIZE, rows.to(tl.int64)[:, None]
+    columns = tl.arange(0, SIZE)
     if DROPS:
         row_bits = scramble(rows * num_heads + head, seed)[:, None]
         is_kept = keeps(row_bits, scramble(places, seed ^ 0x5BD1E995)[None, :], threshold)
@@ -119,26 +133,11 @@ def attend_short_backward(
     SIZE: tl.constexpr,
 ):
     """Undo `attend_short_forward`: the weights are computed again, nothing was kept."""
-    text, head = tl.load(texts + tl.program_id(0)), tl.program_id(1)
-    start = tl.load(starts + text)
-    length = tl.load(starts + text + 1) - start
-    places, halves, columns = tl.arange(0, BLOCK), tl.arange(0, SIZE // 2), tl.arange(0, SIZE)
-    rows = start + places
-    far = rows.to(tl.int64)[:, None]
-    is_half = (places < length)[:, None] & (halves >= 0)[None, :]
-    inside = (places < length)[:, None] & (columns >= 0)[None, :]
-    width = num_heads * SIZE
-    cosine, sine = 1.0, 0.0
-    if TURNS:
-        angle = table + places[:, None] * (SIZE // 2) + halves[None, :]
-        cosine = tl.load(angle, mask=is_half, other=1.0)
-        sine = tl.load(angle + longest * (SIZE // 2), mask=is_half, other=0.0)
-    at = qkv + far * (3 * width) + head * SIZE
-    q1, q2 = _load_turned(at + halves, cosine, sine, is_half, SIZE // 2, TURNS)
-    k1, k2 = _load_turned(at + width + halves, cosine, sine, is_half, SIZE // 2, TURNS)
-    v = tl.load(at + 2 * width + columns, mask=inside, other=0.0)
-    scores = (tl.dot(q1, tl.trans(k1)) + tl.dot(q2, tl.trans(k2))) * scale
-    weights = _weigh(scores, places, length, left, right, NEAR)
+    rows, places, inside, is_half, cosine, sine, q1, q2, k1, k2, v, weights = _read_text(
+        qkv, texts, starts, table, longest, num_heads, scale, left, right, TURNS, NEAR, BLOCK, SIZE,
+    )
+    head, width, far = tl.program_id(1), num_heads * SIZE, rows.to(tl.int64)[:, None]
+    halves, columns = tl.arange(0, SIZE // 2), tl.arange(0, SIZE)
     do = tl.load(grad + far * width + head * SIZE + columns, mask=inside, other=0.0)
     dweights = tl.dot(do, tl.trans(v))
     dropped = weights
