@@ -88,8 +88,8 @@ def strike_at_step(how: list[int]) -> None:
     Run.record = recording  # type: ignore[method-assign]
 
 
-def strike_in_save(number: int) -> None:
-    """Kill this process when it has written half of its n-th file."""
+def strike_in_save(number: int, *, patience: float = 0) -> None:
+    """Kill this process when it has written half of its n-th file, or when that is published."""
     write, num_files = run_module.write_tensors, 0
 
     def tearing(path: Path, tensors: Any) -> None:
@@ -98,9 +98,17 @@ def strike_in_save(number: int) -> None:
         num_files += 1
         if num_files == number:
             os.truncate(path, path.stat().st_size // 2)
+            last = time.monotonic() + patience
+            while path.exists() and time.monotonic() < last:
+                time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGKILL)
 
     run_module.write_tensors = tearing
+
+
+def strike_when_published(number: int) -> None:
+    """Leave half of the n-th file, and die only when the others had time to publish it."""
+    strike_in_save(number, patience=60)
 
 
 def refuse_writing(number: int) -> None:
@@ -146,6 +154,7 @@ FAULTS = {
         poison,
         strike_at_step,
         strike_in_save,
+        strike_when_published,
         refuse_writing,
         hurry,
         listen_to_nobody,
@@ -291,7 +300,7 @@ def test_a_checkpoint_published_without_waiting_would_be_noticed(
     together_run: Any, tmp_path: Path
 ) -> None:
     out, how = tmp_path / "run", {"sharding": "full"}
-    faults = {"strike_in_save@1": 3, "wait_for_nobody": True}
+    faults = {"strike_when_published@1": 3, "wait_for_nobody": True}
     together_run(out, size=2, faults=faults, **how)
     last = whole_checkpoints(out)[-1]
     assert last.name == "step-00000006"
