@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from bertworks.core.quarantine import Quarantine
-from bertworks.data.examples import read_examples
+from bertworks.data.rows import read_examples
 from bertworks.evaluation.statistics import mean_interval
 from bertworks.serving.predictor import load
 

@@ -1,278 +1,38 @@
-"""Labelled rows are read from JSONL, CSV and TSV, and bad ones are named by their line."""
+"""Examples of every form: what is sought is unknown unless a row says it."""
 
-import gzip
-import io
-import json
-import lzma
-import sys
-from collections.abc import Callable
-from pathlib import Path
+from dataclasses import FrozenInstanceError
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from bertworks.core.errors import DataError, UsageError
-from bertworks.core.lines import STANDARD_INPUT
-from bertworks.core.quarantine import Quarantine
 from bertworks.data.examples import (
+    ChoiceExample,
     Example,
-    label_name,
-    make_example,
-    parse_columns,
-    read_examples,
-    stream_examples,
+    QuestionExample,
+    RelationExample,
+    TaggedExample,
+    TextExample,
 )
 
-Write = Callable[[str, str | bytes], Path]
+ASKED = [
+    TextExample("a text", line=7),
+    TaggedExample("a text", line=7),
+    QuestionExample("who?", "a passage", line=7),
+    ChoiceExample("who?", ("this", "that"), line=7),
+    RelationExample("a text", (0, 1), (2, 6), line=7),
+]
+SOUGHT = {"label", "labels", "score", "tags", "spans", "intent", "answers"}
 
 
-def read(path: Path, **options: object) -> tuple[list[Example], list[tuple[int, str]]]:
-    """Return the examples and the (line, reason) of what is bad, however much it is."""
-    quarantine = Quarantine()
-    examples = list(stream_examples(path, quarantine, **options))  # type: ignore[arg-type]
-    assert quarantine.num_good == len(examples)
-    assert quarantine.num_bad == len(quarantine.rows)
-    return examples, [(row.line, row.reason) for row in quarantine.rows]
+@pytest.mark.parametrize("example", ASKED, ids=lambda example: type(example).__name__)
+def test_what_is_sought_is_not_known_by_itself(example: Example) -> None:
+    sought = SOUGHT & vars(example).keys()
+    assert sought
+    assert {getattr(example, name) for name in sought} == {None}
+    assert example.line == 7
 
 
-def test_the_three_formats_hold_the_same_examples(file: Write) -> None:
-    rows = [("a cat, there", "一只猫", "yes"), ("no", "“nein”", "no")]
-    keys = ("text", "text_b", "label")
-    jsonl = "".join(json.dumps(dict(zip(keys, row, strict=True))) + "\n" for row in rows)
-    tsv = "\n".join("\t".join(row) for row in (keys, *rows)) + "\n"
-    csv = 'text,text_b,label\n"a cat, there",一只猫,yes\nno,“nein”,no\n'
-    expected = [(Example(*row), line) for line, row in enumerate(rows, start=1)]
-    for name, content, header in (("a.jsonl", jsonl, 0), ("a.tsv", tsv, 1), ("a.csv", csv, 1)):
-        examples, bad = read(file(name, content))
-        assert bad == []
-        assert examples == [
-            Example(e.text, e.text_b, e.label, line + header) for e, line in expected
-        ]
-
-
-@pytest.mark.parametrize("suffix", [".gz", ".xz"])
-def test_compressed_rows_are_rows(file: Write, suffix: str) -> None:
-    content = b'{"text": "one", "label": "a"}\n'
-    packed = {".gz": gzip.compress, ".xz": lzma.compress}[suffix](content)
-    assert read(file(f"a.jsonl{suffix}", packed))[0] == [Example("one", None, "a", 1)]
-
-
-def test_quotes_in_tsv_are_characters_like_others(file: Write) -> None:
-    path = file("a.tsv", 'text\tlabel\n"bare quote\t1\nsaid "x" and\t0\r\n""\t1\n')
-    assert [example.text for example in read(path)[0]] == ['"bare quote', 'said "x" and', '""']
-
-
-def test_quoted_newlines_in_csv_stay_in_their_row(file: Write) -> None:
-    path = file(
-        "a.csv", 'text,label\r\n"first\r\nsecond ""quoted""",1\r\n\r\nafter,0\r\n"one\nmore",1\r\n'
-    )
-    assert read(path) == (
-        [
-            Example('first\r\nsecond "quoted"', None, "1", 2),
-            Example("after", None, "0", 5),
-            Example("one\nmore", None, "1", 6),
-        ],
-        [],
-    )
-
-
-@pytest.mark.parametrize("suffix", [".tsv", ".csv"])
-def test_bad_rows_of_tables_are_named_by_their_line_in_the_file(file: Write, suffix: str) -> None:
-    rows = [
-        b"text|label",
-        b"good|1",
-        b"bad \xff|1",
-        b"no label|",
-        b"n\0l|1",
-        b"",
-        b"one column",
-        b"a|b|c",
-        b" |1",
-        b"last|0",
-    ]
-    separator = b"\t" if suffix == ".tsv" else b","
-    path = file(f"a{suffix}", b"\n".join(rows).replace(b"|", separator) + b"\n")
-    examples, bad = read(path)
-    assert [(example.text, example.line) for example in examples] == [("good", 2), ("last", 10)]
-    assert sorted(bad) == [
-        (3, "not UTF-8 at byte 4"),
-        (4, "no 'label' (found text, label)"),
-        (5, "holds a NUL character"),
-        (7, "1 columns, but the header has 2"),
-        (8, "3 columns, but the header has 2"),
-        (9, "'text' is empty or not a string"),
-    ]
-
-
-def test_bad_rows_of_jsonl_are_named_by_their_line(file: Write) -> None:
-    rows = [
-        '{"text": "good", "label": "a"}',
-        "",
-        "{torn",
-        "[1, 2]",
-        '{"label": "a"}',
-        '{"text": 7, "label": "a"}',
-        '{"text": "x"}',
-        '{"text": "x", "label": ""}',
-        '{"text": "x", "label": null}',
-        '{"text": "x", "text_b": " ", "label": "a"}',
-        '{"text": "half \\ud83d", "label": "a"}',
-        '{"text": "x", "label": "\\udc00"}',
-        "[" * 100_000,
-        '{"text": "last", "label": "b"}',
-    ]
-    examples, bad = read(file("a.jsonl", "\n".join(rows)))
-    assert [(example.text, example.line) for example in examples] == [("good", 1), ("last", 14)]
-    assert bad == [
-        (3, "not a JSON object"),
-        (4, "not a JSON object"),
-        (5, "no 'text' (found label)"),
-        (6, "'text' is empty or not a string"),
-        (7, "no 'label' (found text)"),
-        (8, "no 'label' (found text, label)"),
-        (9, "no 'label' (found text, label)"),
-        (10, "'text_b' is empty or not a string"),
-        (11, "a value holds half of a surrogate pair"),
-        (12, "a value holds half of a surrogate pair"),
-        (13, "not a JSON object"),
-    ]
-
-
-def test_a_quote_that_never_closes_costs_the_lines_it_took_and_says_so(file: Write) -> None:
-    path = file("a.csv", 'text,label\nfirst,1\n"open,1\n' + "swallowed,1\n" * 5)
-    examples, bad = read(path)
-    assert [example.text for example in examples] == ["first"]
-    assert [line for line, _ in bad] == [3, 4, 5, 6, 7, 8]
-    assert all(reason.startswith("not CSV: ") for _, reason in bad)
-
-
-def test_a_broken_row_of_csv_does_not_end_the_reading(file: Write) -> None:
-    path = file("a.csv", f'text,label\nfirst,1\n"a"b,1\n{"x" * 200_000},1\nlast,0\n')
-    examples, bad = read(path)
-    assert [(example.text, example.line) for example in examples] == [("first", 2), ("last", 5)]
-    assert [line for line, _ in bad] == [3, 4]
-
-
-def test_columns_are_renamed(file: Write) -> None:
-    path = file("a.tsv", "gold\tsentence\ttext\n1\tthis\tnot this\n")
-    columns = parse_columns(("text=sentence", "label=gold"))
-    assert read(path, columns=columns)[0] == [Example("this", None, "1", 2)]
-    assert read(path, columns=parse_columns(("label=gone",)))[1] == [
-        (2, "no 'gone' (found gold, sentence, text)")
-    ]
-
-
-@pytest.mark.parametrize("pair", ["text", "text=", "=sentence", "body=text", ""])
-def test_a_renaming_that_cannot_be_meant_is_refused(pair: str) -> None:
-    with pytest.raises(UsageError, match="--columns takes NAME=COLUMN with text, text_b, label"):
-        parse_columns((pair,))
-
-
-@pytest.mark.parametrize(
-    ("label", "name"),
-    [
-        (0, "0"),
-        (-7, "-7"),
-        (True, "true"),
-        (False, "false"),
-        (" positive ", "positive"),
-        ("", None),
-        (" ", None),
-        (None, None),
-        (0.5, None),
-        (["a"], None),
-        ({}, None),
-    ],
-)
-def test_labels_are_named_by_text(label: object, name: str | None) -> None:
-    assert label_name(label) == name
-
-
-def test_without_labels_rows_need_none(file: Write) -> None:
-    path = file("a.jsonl", '{"text": "x"}\n{"text": "y", "label": 0}\n')
-    assert read(path, labelled=False)[0] == [Example("x", line=1), Example("y", None, "0", 2)]
-
-
-def test_too_many_bad_rows_stop_the_reading(file: Write) -> None:
-    path = file("a.jsonl", '{"text": "x", "label": 1}\n' * 8 + "torn\n")
-    with pytest.raises(DataError, match=r"1 of 9 rows .*a\.jsonl line 9: not a JSON object"):
-        read_examples(path, Quarantine())
-    good = file("b.jsonl", '{"text": "x", "label": 1}\n' * 9 + "torn\n")
-    assert len(read_examples(good, Quarantine())) == 9
-
-
-def test_a_long_good_file_does_not_hide_a_bad_short_one(file: Write) -> None:
-    quarantine = Quarantine()
-    long = file("a.jsonl", '{"text": "x", "label": 1}\n' * 99 + "torn\n")
-    short = file("b.jsonl", '{"text": "x"}\n' * 3)
-    assert len(read_examples(long, quarantine)) == 99
-    with pytest.raises(DataError, match=r"3 of 3 rows .*b\.jsonl line 1: .* with --columns"):
-        read_examples(short, quarantine)
-    assert (quarantine.num_good, quarantine.num_bad) == (99, 1)
-
-
-def test_standard_input_holds_json_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = b'{"text": "x"}\ntorn\n\n{"text": "y"}\n'
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
-    examples, bad = read(STANDARD_INPUT, labelled=False)
-    assert [(example.text, example.line) for example in examples] == [("x", 1), ("y", 4)]
-    assert bad == [(2, "not a JSON object")]
-
-
-def test_files_without_rows_and_of_unknown_format_are_one_sentence(file: Write) -> None:
-    for name, content, error, message in (
-        ("a.tsv", "text\tlabel\n", DataError, "holds no rows"),
-        ("a.jsonl", "\n\n", DataError, "holds no rows"),
-        ("a.csv", "", DataError, "is empty"),
-        ("a.xlsx", "PK", UsageError, r"should end with \.jsonl, \.tsv, \.csv"),
-    ):
-        with pytest.raises(error, match=message):
-            read_examples(file(name, content), Quarantine())
-    with pytest.raises(DataError, match="there is no file"):
-        read_examples(Path("gone.tsv"), Quarantine())
-
-
-def test_a_byte_order_mark_does_not_hide_the_first_column(file: Write) -> None:
-    for name, content in (
-        ("a.csv", "\ufefftext,label\nx,1\n"),
-        ("a.tsv", "\ufefftext\tlabel\nx\t1\n"),
-    ):
-        assert read(file(name, content))[0] == [Example("x", None, "1", 2)]
-
-
-TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
-ROWS = st.lists(st.tuples(TEXT.filter(str.strip), TEXT.filter(str.strip)), min_size=1, max_size=7)
-
-
-@given(ROWS)
-def test_any_text_comes_back_from_jsonl(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]]
-) -> None:
-    path = tmp_path_factory.mktemp("rows") / "a.jsonl"
-    lines = [json.dumps({"text": a, "text_b": b, "label": 1}, ensure_ascii=False) for a, b in rows]
-    path.write_bytes(("\n".join(lines) + "\n").encode())
-    examples, bad = read(path)
-    assert bad == []
-    assert [(example.text, example.text_b) for example in examples] == rows
-
-
-@given(ROWS)
-def test_any_text_comes_back_from_csv(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]]
-) -> None:
-    path = tmp_path_factory.mktemp("rows") / "a.csv"
-    quoted = [[f'"{value.replace(chr(34), chr(34) * 2)}"' for value in row] for row in rows]
-    lines = ["text,text_b,label", *(",".join([*row, "1"]) for row in quoted)]
-    path.write_bytes(("\n".join(lines) + "\n").encode())
-    examples, bad = read(path)
-    assert bad == []
-    assert [(example.text, example.text_b) for example in examples] == rows
-
-
-def test_a_row_explains_why_it_is_no_example() -> None:
-    assert make_example({}, 3) == "no 'text' (found nothing)"
-    assert make_example({"text": "x", "label": 1}, 3) == Example("x", None, "1", 3)
-    renamed = {"text_b": "other"}
-    reason = make_example({"text": "x", "other": 7, "label": 1}, 3, columns=renamed)
-    assert reason == "'other' is empty or not a string"
+@pytest.mark.parametrize("example", ASKED, ids=lambda example: type(example).__name__)
+def test_an_example_does_not_change(example: Example) -> None:
+    with pytest.raises(FrozenInstanceError):
+        example.line = 8  # type: ignore[misc]
+    assert example in {example}

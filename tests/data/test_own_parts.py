@@ -23,7 +23,7 @@ class Numbers:
 
     def at(self, step: int, parts: Sequence[int] | None = None) -> list[Batch]:
         texts = [self._text(number) for number in range(1, self.num_texts + 1)]
-        return flatten_parts(texts, count=self.accumulate, wanted=parts)
+        return flatten_parts([[text] for text in texts], count=self.accumulate, wanted=parts)
 
     def _text(self, number: int) -> Features:
         goals = {"word": Goal((number,), (0,)), "text": Goal((number,))}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bertworks.data.examples import Example
+from bertworks.data.examples import TextExample
 from bertworks.evaluation.baselines import tfidf_match
 
 TOPICS = {
@@ -14,7 +14,7 @@ TOPICS = {
 }
 
 
-def draw_pairs(count: int, seed: int) -> list[Example]:
+def draw_pairs(count: int, seed: int) -> list[TextExample]:
     """Draw pairs of texts, half of them about one topic."""
     random = np.random.default_rng(seed)
     pairs = []
@@ -22,7 +22,7 @@ def draw_pairs(count: int, seed: int) -> list[Example]:
         first, other = random.permutation(list(TOPICS))[:2]
         second = first if number % 2 else other
         texts = [" ".join(random.choice(TOPICS[t].split(), 4)) for t in (first, second)]
-        pairs.append(Example(*texts, label="same" if number % 2 else "different"))
+        pairs.append(TextExample(*texts, label="same" if number % 2 else "different"))
     return pairs
 
 
@@ -36,7 +36,9 @@ def test_words_in_common_decide() -> None:
 def test_without_anything_to_learn_the_baseline_guesses() -> None:
     training = draw_pairs(200, seed=1)
     labels = np.random.default_rng(3).permutation([pair.label for pair in training])
-    shuffled = [Example(p.text, p.text_b, str(n)) for p, n in zip(training, labels, strict=True)]
+    shuffled = [
+        TextExample(p.text, p.text_b, str(n)) for p, n in zip(training, labels, strict=True)
+    ]
     test = draw_pairs(60, seed=2)
     found = tfidf_match(shuffled, test)
     assert np.mean([label == pair.label for label, pair in zip(found, test, strict=True)]) < 0.8
@@ -50,10 +52,12 @@ def test_an_answer_does_not_depend_on_the_rest_of_the_test_set() -> None:
 
 def test_the_order_of_the_two_texts_does_not_matter() -> None:
     training, test = draw_pairs(200, seed=1), draw_pairs(20, seed=2)
-    turned = [Example(pair.text_b or "", pair.text, pair.label) for pair in test]
+    turned = [TextExample(pair.text_b or "", pair.text, pair.label) for pair in test]
     assert tfidf_match(training, turned) == tfidf_match(training, test)
 
 
 @pytest.mark.parametrize("text_b", [None, "", "words never seen"])
 def test_texts_with_nothing_in_common_are_different(text_b: str | None) -> None:
-    assert tfidf_match(draw_pairs(200, seed=1), [Example("lion tiger", text_b)]) == ["different"]
+    assert tfidf_match(draw_pairs(200, seed=1), [TextExample("lion tiger", text_b)]) == [
+        "different"
+    ]

@@ -100,7 +100,7 @@ def test_a_large_file_costs_no_more_than_a_small_one(
 ) -> None:
     file = write(tmp_path / "large.jsonl", make_rows(6000))
     made = Probe.open(file, tokenizer, longest=12, machine=machine)
-    assert len(made.scored) == len(made.gold) == MOST_SCORED
+    assert len(made.scored) == len(made.examples) == MOST_SCORED
     assert len(made.learned) == 3200
 
 

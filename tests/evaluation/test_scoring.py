@@ -10,13 +10,13 @@ from torch.nn import functional
 from bertworks.core.batch import Batch, Target
 from bertworks.core.errors import DataError
 from bertworks.core.pieces import IGNORE
-from bertworks.data.examples import Example
+from bertworks.data.examples import TextExample
 from bertworks.data.packing import Features, Goal, flatten
-from bertworks.evaluation.scoring import evaluate_objectives, evaluate_task, score_answers
-from bertworks.tasks.answering import answer, windows_of
+from bertworks.evaluation.scoring import Judge, evaluate_objectives, evaluate_task
+from bertworks.tasks.answering import Answerer, windows_of
 from bertworks.tasks.catalog import make_task
 from bertworks.tasks.electra import Electra
-from bertworks.tasks.task import Answer, Judged, TaskModel
+from bertworks.tasks.task import Answer, Judged, Task, TaskModel, Verdict
 
 LABELS = ("no", "yes")
 
@@ -28,56 +28,54 @@ def make_answers(*chances: float) -> list[Answer]:
     ]
 
 
-def make_examples(*labels: str) -> list[Example]:
-    return [Example("t", label=label, line=line) for line, label in enumerate(labels, 1)]
+def make_examples(*labels: str) -> list[TextExample]:
+    return [TextExample("t", label=label, line=line) for line, label in enumerate(labels, 1)]
+
+
+def judged(task: Task, answers: list[Answer], examples: list[TextExample]) -> Judge:
+    judge = Judge(task)
+    for example, answer in zip(examples, answers, strict=True):
+        judge.add(example, answer)
+    return judge
 
 
 def test_answers_are_scored_with_an_interval() -> None:
     answers = make_answers(0.1, 0.9, 0.8, 0.3)
-    found = score_answers(
-        make_task("classify", LABELS), answers, make_examples("no", "yes", "no", "no")
-    )
-    assert found.answers is answers
-    assert found.metrics["accuracy"] == 0.75
-    assert found.accuracy is not None
-    assert found.accuracy.mean == 0.75
-    assert found.accuracy.low < 0.75 < found.accuracy.high
+    judge = judged(make_task("classify", LABELS), answers, make_examples("no", "yes", "no", "no"))
+    assert judge.metrics()["accuracy"] == 0.75
+    interval = judge.interval()
+    assert interval is not None
+    assert interval.mean == 0.75
+    assert interval.low < 0.75 < interval.high
+
+
+def test_a_verdict_shows_the_answer_beside_the_gold() -> None:
+    judge = Judge(make_task("classify", LABELS))
+    (answer,), (example,) = make_answers(0.9), make_examples("no")
+    assert judge.add(example, answer) == Verdict("no", "yes", 0.0, 0.9)
 
 
 def test_a_single_example_has_a_score_but_no_interval() -> None:
-    found = score_answers(make_task("classify", LABELS), make_answers(0.9), make_examples("yes"))
-    assert found.metrics["accuracy"] == 1.0
-    assert found.accuracy is None
-
-
-def test_answers_that_are_no_labels_have_no_interval_of_labels() -> None:
-    answers = [{"masks": [[{"token": token, "probability": 0.5}]]} for token in ("cat", "dog")]
-    found = score_answers(make_task("fill_mask"), answers, make_examples("cat", "cat"))
-    assert found.metrics == {"accuracy": 0.5}
-    assert found.accuracy is None
-
-
-def test_answers_and_examples_must_go_together() -> None:
-    with pytest.raises(ValueError, match="zip"):
-        score_answers(make_task("classify", LABELS), make_answers(0.9), make_examples("yes", "no"))
+    judge = judged(make_task("classify", LABELS), make_answers(0.9), make_examples("yes"))
+    assert judge.metrics()["accuracy"] == 1.0
+    assert judge.interval() is None
 
 
 def test_gold_that_the_model_does_not_know_is_named() -> None:
     with pytest.raises(DataError, match="the label 'maybe' is not among"):
-        score_answers(
-            make_task("classify", LABELS), make_answers(0.9, 0.1), make_examples("yes", "maybe")
-        )
+        judged(make_task("classify", LABELS), make_answers(0.9, 0.1), make_examples("yes", "maybe"))
 
 
 def test_fine_tuning_is_judged_by_the_first_metric(config, tokenizer, machine) -> None:
     task = make_task("classify", LABELS)
     model = TaskModel(config, [task], seed=4, deviation=0.3).train()
     texts = ["the cat", "北京", "a dog ran", "Paris"] * 3
-    examples = [Example(text, label=LABELS[n % 2]) for n, text in enumerate(texts)]
+    examples = [TextExample(text, label=LABELS[n % 2]) for n, text in enumerate(texts)]
     windows = windows_of(task, examples, tokenizer, longest=config.max_positions)
-    found = evaluate_task(model, task, examples, windows, tokenizer=tokenizer, machine=machine)
-    answers = answer(model, task, windows, tokenizer=tokenizer, machine=machine)
-    assert found.metrics == task.metrics(answers, examples)
+    answerer = Answerer(model, task, tokenizer, machine)
+    found = evaluate_task(answerer, examples, windows)
+    answers = answerer.answer(examples, windows)
+    assert found.metrics == judged(task, answers, examples).metrics()
     assert found.score == found.metrics["accuracy"]
     assert model.training
 

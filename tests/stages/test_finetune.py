@@ -143,7 +143,8 @@ def test_columns_that_cannot_be_meant_are_one_sentence(
     columns: str, finetune_words: Words, tmp_path: Path, command: Run
 ) -> None:
     said = command(*finetune_words(tmp_path / "run", columns=[columns])).refusal(2)
-    assert said == f"--columns takes NAME=COLUMN with text, text_b, label; got {columns!r}"
+    assert said.startswith("--columns takes NAME=COLUMN with text, text_b, label, ")
+    assert said.endswith(f"; got {columns!r}")
 
 
 # Bad rows

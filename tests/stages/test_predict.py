@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from bertworks.serving.predictor import Predictor, load
 from bertworks.stages import predict
+from bertworks.tasks import answering
 
 Run = Callable[..., Any]
 Write = Callable[[Path, list[Any]], Path]
@@ -62,7 +63,7 @@ def test_nothing_is_lost_or_swapped_whatever_the_chunks(
     stdin = "".join(json.dumps(row) + "\n" for row in rows).encode()
     alone = {text: opened(classifier).predict([text])[0]["probability"] for text in TEXTS}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(predict, "CHUNK", chunk)
+        patch.setattr(answering, "CHUNK", chunk)
         ended = command("predict", "--model", classifier, "--data", "-", stdin=stdin)
     good = [(line, text) for line, text in enumerate(texts, start=1) if text is not None]
     if not good:
@@ -262,7 +263,7 @@ class Interrupted(io.BytesIO):
 def test_an_interrupt_leaves_no_half_written_file(
     classifier: Path, tmp_path: Path, command: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(predict, "CHUNK", 1)
+    monkeypatch.setattr(answering, "CHUNK", 1)
     out = tmp_path / "new" / "answers.jsonl"
     words = ["predict", "--model", classifier, "--data", "-", "--out", out]
     stdin = b'{"text": "River."}\n{"text": "Road."}\n'

@@ -82,6 +82,7 @@ LIMITS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
     ("finetune", "epochs"): (COUNT, ["0", "-1"], ["1"]),
     ("finetune", "batch_size"): (COUNT, ["0", "-2"], ["1"]),
     ("finetune", "accumulate"): (COUNT, ["0"], ["1"]),
+    ("finetune", "focal"): ("a number of at least 0", ["-1"], ["0", "2"]),
     ("finetune", "lr"): (POSITIVE, ["0", "-0.1"], ["5e-5"]),
     ("finetune", "warmup"): (SHARE, ["1"], ["0"]),
     ("finetune", "weight_decay"): ("a number of at least 0", ["-0.01"], ["0"]),

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from bertworks.core.errors import DataError, TrainingError
-from bertworks.data.examples import Example
-from bertworks.tasks.answering import BATCH_TOKENS, answer, windows_of
+from bertworks.data.examples import TextExample
+from bertworks.tasks.answering import BATCH_TOKENS, Answerer, windows_of
 from bertworks.tasks.catalog import make_task
 from bertworks.tasks.task import Answer, Task, TaskModel
 
@@ -25,10 +25,10 @@ def model(config) -> TaskModel:
 
 
 @pytest.fixture(scope="module")
-def examples(texts) -> dict[str, list[Example]]:
-    singles = [Example(text, line=line) for line, text in enumerate(texts, 1)]
-    pairs = [Example(a, b) for a, b in zip(texts, reversed(texts), strict=True)]
-    masked = [Example(f"{text} [MASK] {text} [MASK]") for text in texts]
+def examples(texts) -> dict[str, list[TextExample]]:
+    singles = [TextExample(text, line=line) for line, text in enumerate(texts, 1)]
+    pairs = [TextExample(a, b) for a, b in zip(texts, reversed(texts), strict=True)]
+    masked = [TextExample(f"{text} [MASK] {text} [MASK]") for text in texts]
     return {"classify": singles, "match": pairs, "fill_mask": masked, "next_sentence": pairs}
 
 
@@ -36,10 +36,10 @@ def examples(texts) -> dict[str, list[Example]]:
 def ask(model, tokenizer, machine):
     """Return a way to answer examples."""
 
-    def answers(name: str, examples: list[Example]) -> list[Answer]:
+    def answers(name: str, examples: list[TextExample]) -> list[Answer]:
         task: Task = model.tasks[name]
         windows = windows_of(task, examples, tokenizer, longest=model.config.max_positions)
-        return answer(model, task, windows, tokenizer=tokenizer, machine=machine)
+        return Answerer(model, task, tokenizer, machine).answer(examples, windows)
 
     return answers
 
@@ -113,7 +113,10 @@ def test_answering_leaves_the_model_as_it_was(model, ask, examples, is_training:
 
 
 def test_an_example_that_a_task_cannot_read_is_named_by_its_line(tokenizer) -> None:
-    examples = [Example("the cat", label="warm", line=16), Example("a dog", label="hot", line=17)]
+    examples = [
+        TextExample("the cat", label="warm", line=16),
+        TextExample("a dog", label="hot", line=17),
+    ]
     with pytest.raises(DataError, match=r"^dev\.csv line 17: the label 'hot'"):
         windows_of(
             make_task("classify", LABELS), examples, tokenizer, longest=67, where="dev.csv line"
@@ -123,9 +126,11 @@ def test_an_example_that_a_task_cannot_read_is_named_by_its_line(tokenizer) -> N
 def test_broken_weights_give_no_answer(config, tokenizer, machine) -> None:
     task = make_task("classify", LABELS)
     model = TaskModel(config, [task], seed=3, deviation=0.3)
-    windows = windows_of(task, [Example("the cat")], tokenizer, longest=67)
-    assert len(answer(model, task, windows, tokenizer=tokenizer, machine=machine)) == 1
+    examples = [TextExample("the cat")]
+    windows = windows_of(task, examples, tokenizer, longest=67)
+    answerer = Answerer(model, task, tokenizer, machine)
+    assert len(answerer.answer(examples, windows)) == 1
     with torch.no_grad():
         model.encoder.embeddings.pieces.weight[:, 3] = float("inf")
     with pytest.raises(TrainingError, match=r"no finite numbers.*train it again"):
-        answer(model, task, windows, tokenizer=tokenizer, machine=machine)
+        answerer.answer(examples, windows)

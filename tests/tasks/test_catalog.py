@@ -3,15 +3,14 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bertworks.core.errors import UsageError
-from bertworks.data.examples import Example
-from bertworks.tasks.catalog import TASKS, find_labels, guess_task, make_task
+from bertworks.data.examples import TextExample
+from bertworks.tasks.catalog import KINDS, guess_kind, learn_task, make_task
+from bertworks.tasks.classify import Classify
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_task_is_made_under_its_own_name(name: str) -> None:
     task = make_task(name, ("a", "b"))
     assert task.name == name
@@ -19,7 +18,7 @@ def test_a_task_is_made_under_its_own_name(name: str) -> None:
 
 
 def test_an_unknown_task_is_answered_with_those_there_are() -> None:
-    known = ", ".join(TASKS)
+    known = ", ".join(KINDS)
     with pytest.raises(UsageError, match=rf"no task 'tagging'; the tasks are {known}"):
         make_task("tagging")
 
@@ -33,7 +32,7 @@ def test_labels_belong_to_the_tasks_that_choose_among_them() -> None:
     assert make_task("replaced_token", ["x", "y"]).labels == ()
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_task_is_made_again_from_its_labels_and_options(name: str) -> None:
     task = make_task(name, ("a", "b"))
     again = make_task(name, task.labels, **json.loads(json.dumps(task.options)))
@@ -53,24 +52,20 @@ def test_an_unknown_option_is_named(name: str) -> None:
 
 
 def test_a_second_text_speaks_of_matching() -> None:
-    assert guess_task([Example("one", "two")]) == "match"
-    assert guess_task([Example("one")]) == "classify"
+    assert guess_kind("label", [TextExample("one", "two")]) == "match"
+    assert guess_kind("label", [TextExample("one")]) == "classify"
 
 
-def test_numbers_come_in_their_order_and_names_in_theirs() -> None:
-    examples = [Example("t", label=label) for label in ("b", "10", "2", "a", "0", "2", None)]
-    assert find_labels(examples) == ("0", "2", "10", "a", "b")
+def test_examples_tell_the_labels_and_settings_the_rest() -> None:
+    examples = [TextExample("t", label=label) for label in ("b", "a")]
+    task = learn_task("classify", examples, focal=2.0)
+    assert task.labels == ("a", "b")
+    assert isinstance(task, Classify)
+    assert task.emphasis.focal == 2.0
 
 
-@given(st.lists(st.text(min_size=1) | st.integers().map(str)), st.randoms())
-def test_every_label_is_found_once_whatever_the_order(labels: list[str], random) -> None:
-    examples = [Example("t", label=label) for label in labels]
-    found = find_labels(examples)
-    assert sorted(found) == sorted(set(labels))
-    random.shuffle(examples)
-    assert find_labels(examples) == found
-
-
-def test_signs_that_only_look_like_numbers_are_names() -> None:
-    examples = [Example("t", label=label) for label in ("²", "½", "1", "३")]
-    assert set(find_labels(examples)) == {"²", "½", "1", "३"}
+def test_a_setting_of_another_task_is_refused() -> None:
+    with pytest.raises(UsageError, match="the task match has no setting --num-candidates"):
+        learn_task("match", [TextExample("t")], num_candidates=3)
+    with pytest.raises(UsageError, match="no task 'fill_mask' to fine-tune on; the tasks are cl"):
+        learn_task("fill_mask", [TextExample("t")])

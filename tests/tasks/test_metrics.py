@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from sklearn import metrics
 
 from bertworks.core.errors import MissingPackageError
-from bertworks.tasks.metrics import classification_metrics, scikit_learn
+from bertworks.tasks.metrics import LabelScores, scikit_learn
+
+
+def label_metrics(gold: list[int], probabilities: np.ndarray) -> dict[str, float]:
+    scores = LabelScores(probabilities.shape[1])
+    for label, row in zip(gold, probabilities, strict=True):
+        assert scores.add(label, row.tolist()) == row.argmax()
+    return scores.metrics()
 
 
 def draw(num_labels: int, num_examples: int, seed: int) -> tuple[list[int], np.ndarray]:
@@ -21,10 +28,10 @@ def draw(num_labels: int, num_examples: int, seed: int) -> tuple[list[int], np.n
 @given(st.integers(2, 7), st.integers(1, 60), st.integers(0, 2**31))
 def test_scores_are_those_of_scikit_learn(num_labels: int, num_examples: int, seed: int) -> None:
     gold, probabilities = draw(num_labels, num_examples, seed)
-    found = classification_metrics(gold, probabilities)
+    found = label_metrics(gold, probabilities)
     predicted = probabilities.argmax(1)
     assert next(iter(found)) == "accuracy"
-    assert found["accuracy"] == metrics.accuracy_score(gold, predicted)
+    assert found["accuracy"] == pytest.approx(metrics.accuracy_score(gold, predicted))
     each = metrics.f1_score(
         gold, predicted, labels=list(range(num_labels)), average=None, zero_division=0
     )
@@ -33,16 +40,25 @@ def test_scores_are_those_of_scikit_learn(num_labels: int, num_examples: int, se
         assert found["mcc"] == pytest.approx(metrics.matthews_corrcoef(gold, predicted))
     else:
         assert found["mcc"] == 0
-    has_area = num_labels == 2 and len(set(gold)) == 2
-    assert ("auc" in found) is has_area
-    if has_area:
+    assert ("auc" in found) is (len(set(gold)) > 1)
+    if num_labels == 2 and len(set(gold)) == 2:
         assert found["auc"] == pytest.approx(metrics.roc_auc_score(gold, probabilities[:, 1]))
+    if num_labels > 2 and len(set(gold)) == num_labels:
+        area = metrics.roc_auc_score(gold, probabilities, multi_class="ovr")
+        assert found["auc"] == pytest.approx(area)
+    for average in ("macro", "micro"):
+        for name in ("precision", "recall", "f1"):
+            formula = getattr(metrics, f"{name}_score")
+            labels = list(range(num_labels))
+            expected = formula(gold, predicted, labels=labels, average=average, zero_division=0)
+            prefix = "" if average == "macro" and num_labels > 2 else f"{average}_"
+            assert found[f"{prefix}{name}"] == pytest.approx(expected)
 
 
 @given(st.integers(2, 60), st.integers(0, 2**31))
 def test_scores_of_two_labels_follow_their_formulas(num_examples: int, seed: int) -> None:
     gold, probabilities = draw(2, num_examples, seed)
-    found = classification_metrics(gold, probabilities)
+    found = label_metrics(gold, probabilities)
     g, p = np.array(gold, float), probabilities.argmax(1).astype(float)
     hits, false, missed = (g * p).sum(), ((1 - g) * p).sum(), (g * (1 - p)).sum()
     assert found["accuracy"] == pytest.approx((g == p).mean())
@@ -58,24 +74,22 @@ def test_scores_of_two_labels_follow_their_formulas(num_examples: int, seed: int
 @pytest.mark.parametrize("num_labels", [2, 3])
 def test_gold_of_one_class_is_scored_without_an_area(only: int, num_labels: int) -> None:
     right = np.eye(num_labels)[[only] * 5]
-    found = classification_metrics([only] * 5, right)
+    found = label_metrics([only] * 5, right)
     assert found["accuracy"] == 1.0
     assert "auc" not in found
     assert all(np.isfinite(list(found.values())))
     wrong = np.eye(num_labels)[[1 - only] * 5]
-    assert classification_metrics([only] * 5, wrong)["accuracy"] == 0.0
+    assert label_metrics([only] * 5, wrong)["accuracy"] == 0.0
 
 
 def test_a_label_that_never_occurs_counts_against_the_mean() -> None:
-    found = classification_metrics([0, 1], np.eye(3)[[0, 1]])
+    found = label_metrics([0, 1], np.eye(3)[[0, 1]])
     assert found["f1"] == pytest.approx(2 / 3)
 
 
 def test_scores_are_plain_numbers() -> None:
     gold, probabilities = draw(2, 30, seed=1)
-    assert {type(value) for value in classification_metrics(gold, probabilities).values()} == {
-        float
-    }
+    assert {type(value) for value in label_metrics(gold, probabilities).values()} == {float}
 
 
 def test_a_missing_package_is_named_with_the_way_to_get_it(monkeypatch) -> None:

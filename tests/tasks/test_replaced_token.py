@@ -10,7 +10,7 @@ from torch.nn import functional
 from bertworks.core.batch import Target
 from bertworks.core.errors import DataError
 from bertworks.core.pieces import IGNORE
-from bertworks.data.examples import Example
+from bertworks.data.examples import TextExample
 from bertworks.data.windows import cut_spans
 from bertworks.tasks.replaced_token import ReplacedToken
 
@@ -28,7 +28,7 @@ def test_every_piece_is_asked_for_exactly_once_and_in_order(
 ) -> None:
     text = " ".join(words)
     pieces = tokenizer.ids_of([text])[0]
-    windows = task.features(Example(text), tokenizer, longest=longest)
+    windows = task.features(TextExample(text), tokenizer, longest=longest)
     spans = cut_spans(len(pieces), room=longest - 2)
     asked = [
         (int(place) - 1 + start, int(window.tokens[place]))
@@ -40,16 +40,16 @@ def test_every_piece_is_asked_for_exactly_once_and_in_order(
 
 
 def test_examples_do_not_say_what_was_replaced(task, tokenizer) -> None:
-    (window,) = task.features(Example("the cat", label="a"), tokenizer, longest=67)
+    (window,) = task.features(TextExample("the cat", label="a"), tokenizer, longest=67)
     goal = window.goals["replaced_token"]
     assert set(np.asarray(goal.values).tolist()) == {IGNORE}
     with pytest.raises(DataError, match=r"cannot be scored on examples.*use predict"):
-        task.metrics([{"replaced": [0.5]}], [Example("the cat")])
+        task.scorer()
 
 
 def test_a_pair_is_refused_rather_than_half_read(task, tokenizer) -> None:
     with pytest.raises(DataError, match="one text, not a pair"):
-        task.features(Example("the cat", "a dog"), tokenizer, longest=67)
+        task.features(TextExample("the cat", "a dog"), tokenizer, longest=67)
 
 
 def test_the_loss_is_the_summed_binary_cross_entropy(task) -> None:
@@ -66,7 +66,7 @@ def test_the_loss_is_the_summed_binary_cross_entropy(task) -> None:
 
 def test_probabilities_are_those_of_the_logits_however_large(task, tokenizer) -> None:
     logits = np.array([[0.0], [3.0], [-3.0], [1e4], [-1e4]], np.float32)
-    found = task.decode(logits, tokenizer)["replaced"]
+    found = task.decode(TextExample("t"), [], [logits], tokenizer)["replaced"]
     expected = torch.tensor(logits[:, 0]).double().sigmoid().tolist()
     assert found == pytest.approx(expected)
     assert {type(probability) for probability in found} == {float}

@@ -8,16 +8,16 @@ import torch
 
 from bertworks.core.batch import Batch
 from bertworks.core.errors import DataError
-from bertworks.data.examples import Example
+from bertworks.data.examples import TextExample
 from bertworks.data.packing import Features, Goal, flatten
 from bertworks.model.config import STYLES
 from bertworks.model.weights import load_weights
-from bertworks.tasks.catalog import TASKS, make_task
+from bertworks.tasks.catalog import KINDS, make_task
 from bertworks.tasks.classify import Classify
 from bertworks.tasks.fill_mask import FillMask
 from bertworks.tasks.task import TaskModel
 
-STYLE_TASKS = ("fill_mask", "replaced_token", "sentence_order", "classify")
+STYLE_KINDS = ("fill_mask", "replaced_token", "sentence_order", "classify")
 
 
 @pytest.fixture
@@ -87,24 +87,24 @@ def test_a_model_without_tasks_still_encodes(config, batch) -> None:
     assert model.config is config
 
 
-@pytest.mark.parametrize("name", TASKS)
-def test_every_task_knows_the_five_things(name: str, config, tokenizer) -> None:
+@pytest.mark.parametrize("name", KINDS)
+def test_every_task_knows_the_five_things(name: str, config, tokenizer, score) -> None:
     task = make_task(name, ("a", "b"))
     reads_one = name in ("fill_mask", "replaced_token")
-    example = Example("the [MASK] sat", None if reads_one else "a dog ran")
+    example = TextExample("the [MASK] sat", None if reads_one else "a dog ran")
     windows = task.features(example, tokenizer, longest=31)
     model = TaskModel(config, [task], seed=1).eval()
     batch = flatten(windows)
     logits = model.logits(batch, name)
     assert len(logits) == len(batch.targets[name].values)
     assert float(model(batch)[name].detach()) == 0.0  # nothing was said about what is right
-    answer = task.decode(logits.detach().numpy(), tokenizer)
+    answer = task.decode(example, windows, [logits.detach().numpy()], tokenizer)
     if name == "replaced_token":
         with pytest.raises(DataError, match="cannot be scored on examples"):
-            task.metrics([answer], [example])
+            task.scorer()
         return
     gold = answer["label"] if "label" in answer else answer["masks"][0][0]["token"]
-    scores = task.metrics([answer], [Example(example.text, example.text_b, gold)])
+    scores = score(task, [answer], [TextExample(example.text, example.text_b, gold)])
     assert next(iter(scores.items())) == ("accuracy", 1.0)
 
 
@@ -122,7 +122,7 @@ def test_a_network_without_weights_draws_none(config) -> None:
 
 @pytest.mark.parametrize("style", [style for style in STYLES if style])
 def test_a_network_filled_afterwards_is_the_one_that_was_drawn(style: str, draw_model) -> None:
-    tasks = [make_task(name, ("a", "b")) for name in STYLE_TASKS]
+    tasks = [make_task(name, ("a", "b")) for name in STYLE_KINDS]
     drawn, _ = draw_model(style, *tasks)
     filled = TaskModel.without_weights(drawn.config, tasks)
     account = load_weights(filled, dict(drawn.named_parameters()))
@@ -138,7 +138,7 @@ def test_a_network_filled_afterwards_is_the_one_that_was_drawn(style: str, draw_
 
 @pytest.mark.parametrize("style", [style for style in STYLES if style])
 def test_every_parameter_of_every_family_learns(style: str, draw_model) -> None:
-    tasks = [make_task(name, ("a", "b")) for name in STYLE_TASKS]
+    tasks = [make_task(name, ("a", "b")) for name in STYLE_KINDS]
     drawn, _ = draw_model(style, *tasks)
     model = TaskModel(drawn.config.with_dropout(0.0), tasks, seed=3, deviation=0.3)
     torch.stack(list(model(small_batch()).values())).sum().backward()

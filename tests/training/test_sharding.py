@@ -51,7 +51,7 @@ class Texts:
     def at(self, step: int, parts: Sequence[int] | None = None) -> list[Batch]:
         random = random_at(7, "text", step)
         texts = [self._text(random, number) for number in range(random.integers(3, 10))]
-        return flatten_parts(texts, count=ACCUMULATE, wanted=parts)
+        return flatten_parts([[text] for text in texts], count=ACCUMULATE, wanted=parts)
 
     def _text(self, random: np.random.Generator, number: int) -> Features:
         length = int(random.integers(3, 10))

@@ -79,27 +79,39 @@ class Layout:
 
 @dataclass(frozen=True)
 class Target:
-    """What a task should find: one value per text, or one per token named in `at`."""
+    """What a task should find: one row of values per text, or one per token named in `at`."""
 
-    values: Tensor  # IGNORE where there is nothing to find
-    at: Tensor | None = None  # token indices into the flat batch; None: one value per text
-    weights: Tensor | None = None  # the share of each value; None: all count fully
+    values: Tensor  # [M] or [M, L]; IGNORE, or NaN, where there is nothing to find
+    at: Tensor | None = None  # token indices into the flat batch; None: one row per text
+    weights: Tensor | None = None  # [M] the share of each row; None: all count fully
+    groups: Tensor | None = None  # [M] which rows are weighed against each other, numbered from 0
+
+    @cached_property
+    def found(self) -> Tensor:
+        """Which rows there is something to find for, [M]."""
+        known = ~self.values.isnan() if self.values.is_floating_point() else self.values != IGNORE
+        return known if known.dim() == 1 else known.all(1)
 
     @cached_property
     def count(self) -> float:
         """How much there is to find; a loss summed over the target is divided by this."""
-        found = self.values != IGNORE
-        if self.weights is None:
-            return float(found.sum())
-        return float(self.weights[found].sum())
+        return float(self.shares[self.found].sum())
+
+    @cached_property
+    def shares(self) -> Tensor:
+        """How much each row counts, [M]; those of a group share what the group counts."""
+        shares = torch.ones(len(self.values)) if self.weights is None else self.weights
+        return shares if self.groups is None else shares / self.groups.bincount()[self.groups]
 
     def to(self, device: torch.device) -> Self:
         """Return the target on a device, its count taken before it leaves the host."""
-        at = None if self.at is None else self.at.to(device, non_blocking=True)
-        weights = None if self.weights is None else self.weights.to(device, non_blocking=True)
-        moved = replace(
-            self, values=self.values.to(device, non_blocking=True), at=at, weights=weights
-        )
+        named = {"at": self.at, "weights": self.weights, "groups": self.groups}
+        there = {
+            name: part.to(device, non_blocking=True)
+            for name, part in named.items()
+            if part is not None
+        }
+        moved = replace(self, values=self.values.to(device, non_blocking=True), **there)
         moved.__dict__["count"] = self.count
         return moved
 

@@ -75,7 +75,8 @@ class CorpusBatches:
         is_causal = self.plan.is_causal(step)
         asked = self._next_pieces if is_causal else self._features
         features = asked(plan.pairs, order, step)
-        batches = flatten_parts(features, count=self.plan.accumulate, wanted=parts)
+        bundles = [[text] for text in features]
+        batches = flatten_parts(bundles, count=self.plan.accumulate, wanted=parts)
         return [replace(batch, is_causal=is_causal) for batch in batches]
 
     def steps_in_epoch(self, epoch: int) -> int:

@@ -31,9 +31,9 @@ class ExampleBatches:
         epoch, index = divmod(step, self.steps_per_epoch)
         order = random_at(self.seed, "epoch", epoch).permutation(len(self.windows))
         chosen = order[index * self.batch_size : (index + 1) * self.batch_size]
-        texts = [window for example in chosen for window in self.windows[example]]
-        texts.sort(key=lambda text: len(text.tokens))
-        return flatten_parts(texts, count=self.accumulate, wanted=parts)
+        examples = [self.windows[example] for example in chosen]
+        examples.sort(key=lambda windows: max(len(window.tokens) for window in windows))
+        return flatten_parts(examples, count=self.accumulate, wanted=parts)
 
 
 def length_sorted_batches(

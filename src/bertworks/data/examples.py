@@ -1,178 +1,81 @@
-"""Labelled data: rows of JSONL, CSV or TSV as examples."""
+"""Labelled data in memory: what an example of each form holds."""
 
-import csv
-import json
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
-from typing import Any
 
-from bertworks.core.errors import DataError, UsageError
-from bertworks.core.lines import (
-    COMPRESSIONS,
-    STANDARD_INPUT,
-    is_unicode,
-    plain_suffix,
-    read_lines,
-    require_content,
-)
-from bertworks.core.quarantine import Quarantine
+Place = tuple[int, int]  # where something begins and ends in a text, in characters
 
-COLUMNS = ("text", "text_b", "label")
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """One row of a file; what a task should find is None where it is not known."""
+
+    line: int = 0  # where it stands in its file
 
 
 @dataclass(frozen=True)
-class Example:
-    """One text or pair of texts, with its label where it is known."""
+class TextExample(Example):
+    """A text or a pair of texts -> a label, several labels, or a number."""
 
     text: str
     text_b: str | None = None
     label: str | None = None
-    line: int = 0
+    labels: tuple[str, ...] | None = None
+    score: float | None = None
 
 
-def read_examples(
-    file: Path,
-    quarantine: Quarantine,
-    *,
-    columns: dict[str, str] | None = None,
-    labelled: bool = True,
-) -> list[Example]:
-    """Return the examples of a file; rows that cannot be used go to the quarantine."""
-    require_content(file)
-    own = Quarantine()  # each file must be mostly good, however long the others are
-    examples = list(stream_examples(file, own, columns=columns, labelled=labelled))
-    own.check(remedy="mend the file, or name its columns with --columns")
-    if not examples:
-        raise DataError(f"{file} holds no rows; give a file with examples in it")
-    quarantine.take(own)
-    return examples
+@dataclass(frozen=True)
+class Span:
+    """A part of a text that has a label."""
+
+    start: int
+    end: int
+    label: str
 
 
-def stream_examples(
-    file: Path,
-    quarantine: Quarantine,
-    *,
-    columns: dict[str, str] | None = None,
-    labelled: bool = True,
-) -> Iterator[Example]:
-    """Yield the examples of a file, or of JSON lines from standard input, one by one."""
-    if file != STANDARD_INPUT:
-        require_content(file)
-    reader = _READERS.get(".jsonl" if file == STANDARD_INPUT else plain_suffix(file))
-    if reader is None:
-        known = ", ".join(_READERS)
-        raise UsageError(
-            f"{file} has no known format; its name should end with {known}, which may be "
-            f"followed by {', '.join(COMPRESSIONS)}"
-        )
-    for line, row in reader(file, quarantine):
-        found = make_example(row, line, columns=columns, labelled=labelled)
-        if isinstance(found, Example):
-            quarantine.num_good += 1
-            yield found
-        else:
-            quarantine.add(file, line, found)
+@dataclass(frozen=True)
+class TaggedExample(Example):
+    """The words of a text -> a tag for each, or labelled spans; perhaps also an intent."""
+
+    text: str
+    words: tuple[Place, ...] | None = None  # None: the text was not cut into words yet
+    tags: tuple[str, ...] | None = None  # of the words
+    spans: tuple[Span, ...] | None = None  # of a text without words, in their order
+    intent: str | None = None
 
 
-def make_example(
-    row: dict[str, Any], line: int, *, columns: dict[str, str] | None = None, labelled: bool = True
-) -> Example | str:
-    """Return a row as an example, or the reason why it is none."""
-    values = {name: row.get((columns or {}).get(name, name)) for name in COLUMNS}
-    text, text_b, label = (values[name] for name in COLUMNS)
-    if text is None:
-        return f"no {(columns or {}).get('text', 'text')!r} (found {', '.join(row) or 'nothing'})"
-    if not isinstance(text, str) or not text.strip():
-        return f"{(columns or {}).get('text', 'text')!r} is empty or not a string"
-    if text_b is not None and (not isinstance(text_b, str) or not text_b.strip()):
-        return f"{(columns or {}).get('text_b', 'text_b')!r} is empty or not a string"
-    name = label_name(label)
-    if labelled and name is None and label not in (None, ""):
-        return f"the label is {label!r}; a label is a string, a whole number or true/false"
-    if labelled and name is None:
-        return f"no {(columns or {}).get('label', 'label')!r} (found {', '.join(row) or 'nothing'})"
-    if not all(map(is_unicode, (text, text_b or "", name or ""))):
-        return "a value holds half of a surrogate pair"
-    return Example(text, text_b, name, line)
+@dataclass(frozen=True)
+class Found:
+    """An answer as it stands in a passage."""
+
+    text: str
+    start: int | None  # None: it is not there in these very words
 
 
-def label_name(label: Any) -> str | None:
-    """Return a label as the text that names it, or None where there is none."""
-    if isinstance(label, bool):
-        return "true" if label else "false"
-    if isinstance(label, int):
-        return str(label)
-    return label.strip() or None if isinstance(label, str) else None
+@dataclass(frozen=True)
+class QuestionExample(Example):
+    """A question and a passage -> the part of it that answers, or nothing."""
+
+    question: str
+    passage: str
+    answers: tuple[Found, ...] | None = None  # any of them is right; none at all: no answer
+    id: str = ""
 
 
-def parse_columns(pairs: tuple[str, ...]) -> dict[str, str]:
-    """Read `text=sentence` as: the column `sentence` holds the text."""
-    columns = {}
-    for pair in pairs:
-        ours, equals, theirs = pair.partition("=")
-        if not equals or ours not in COLUMNS or not theirs:
-            raise UsageError(f"--columns takes NAME=COLUMN with {', '.join(COLUMNS)}; got {pair!r}")
-        columns[ours] = theirs
-    return columns
+@dataclass(frozen=True)
+class ChoiceExample(Example):
+    """A question, perhaps about a passage, and choices -> the right one."""
+
+    question: str
+    choices: tuple[str, ...]
+    passage: str | None = None
+    label: int | None = None
 
 
-def _read_jsonl(file: Path, quarantine: Quarantine) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in read_lines(file, quarantine):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            row = None
-        if isinstance(row, dict):
-            yield number, row
-        else:
-            quarantine.add(file, number, "not a JSON object")
+@dataclass(frozen=True)
+class RelationExample(Example):
+    """A text with two places in it -> how they are related."""
 
-
-def _read_tsv(file: Path, quarantine: Quarantine) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Split on tabs alone: the public sets hold bare quote characters."""
-    rows = ((n, line.rstrip("\r\n").split("\t")) for n, line in read_lines(file, quarantine))
-    return _with_header(file, rows, quarantine)
-
-
-def _read_csv(file: Path, quarantine: Quarantine) -> Iterator[tuple[int, dict[str, Any]]]:
-    return _with_header(file, _csv_rows(file, quarantine), quarantine)
-
-
-def _csv_rows(file: Path, quarantine: Quarantine) -> Iterator[tuple[int, list[str]]]:
-    """Yield each row with the line on which it begins; a broken one costs all lines it took."""
-    taken: list[int] = []
-
-    def lines() -> Iterator[str]:
-        for number, line in read_lines(file, quarantine):
-            taken.append(number)
-            yield line
-
-    rows = csv.reader(lines(), strict=True)
-    while True:
-        taken.clear()
-        try:
-            yield from ((taken[0], row) for row in islice(rows, 1))
-        except csv.Error as error:
-            for number in taken:
-                quarantine.add(file, number, f"not CSV: {error}")
-        if not taken:
-            return
-
-
-def _with_header(
-    file: Path, rows: Iterator[tuple[int, list[str]]], quarantine: Quarantine
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    _, header = next(rows, (0, []))
-    for number, row in rows:
-        if len(row) == len(header):
-            yield number, dict(zip(header, row, strict=True))
-        elif any(row):
-            quarantine.add(file, number, f"{len(row)} columns, but the header has {len(header)}")
-
-
-_Reader = Callable[[Path, Quarantine], Iterator[tuple[int, dict[str, Any]]]]
-_READERS: dict[str, _Reader] = {".jsonl": _read_jsonl, ".tsv": _read_tsv, ".csv": _read_csv}
+    text: str
+    first: Place
+    second: Place
+    label: str | None = None

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,11 +15,12 @@ from bertworks.core.pieces import IGNORE, SpecialIds
 class Goal:
     """What should be found in one text: values, the places they speak of, and their share."""
 
-    values: tuple[int, ...] | np.ndarray
+    values: tuple[int, ...] | np.ndarray  # whole numbers, or others that are NaN where not known
     at: tuple[int, ...] | np.ndarray | None = (
         None  # token places in the text; None: the text itself
     )
     weight: float = 1.0
+    group: int | None = None  # rows of an example's texts that are weighed against each other
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Features:
     segments: np.ndarray
     goals: dict[str, Goal] = field(default_factory=dict)
     example: int = 0  # which example or passage it comes from
+    note: Any = None  # what a task wants to know of the window when it reads the answer
 
 
 def flatten(texts: Sequence[Features]) -> Batch:
@@ -45,21 +48,22 @@ def flatten(texts: Sequence[Features]) -> Batch:
         positions=torch.from_numpy(positions),
         segments=torch.from_numpy(segments),
         layout=layout,
-        targets={name: _join([text.goals[name] for text in texts], starts) for name in names},
+        targets={name: _join(name, texts, starts) for name in names},
         ids=tuple(text.example for text in texts),
     )
 
 
 def flatten_parts(
-    texts: Sequence[Features], *, count: int, wanted: Iterable[int] | None = None
+    bundles: Sequence[Sequence[Features]], *, count: int, wanted: Iterable[int] | None = None
 ) -> list[Batch]:
-    """Lay texts end to end as so many parts of one batch, or only those that are wanted.
+    """Lay bundles of texts end to end as so many parts of one batch, or only those that are wanted.
 
-    There are never more parts than texts; those that are wanted nonetheless ask for nothing.
+    The texts of a bundle stay together, short ones before long ones. There are never more parts
+    than bundles; those that are wanted nonetheless ask for nothing.
     """
-    num_parts = min(count, len(texts))
+    num_parts = min(count, len(bundles))
     return [
-        flatten(texts[part::num_parts]) if part < num_parts else _silent(texts[0])
+        _flatten_sorted(bundles[part::num_parts]) if part < num_parts else _silent(bundles[0][0])
         for part in (range(num_parts) if wanted is None else wanted)
     ]
 
@@ -98,18 +102,28 @@ def group_by_budget(lengths: np.ndarray, *, budget: Callable[[int], float]) -> l
     return groups
 
 
+def _flatten_sorted(bundles: Sequence[Sequence[Features]]) -> Batch:
+    texts = [text for bundle in bundles for text in bundle]
+    return flatten(sorted(texts, key=lambda text: len(text.tokens)))
+
+
 def _silent(text: Features) -> Batch:
     """Make a batch that costs little and from which nothing is learned."""
     batch = flatten([text])
     nothing = {
-        name: replace(target, values=torch.full_like(target.values, IGNORE))
+        name: replace(target, values=torch.full_like(target.values, _nothing(target.values)))
         for name, target in batch.targets.items()
     }
     return replace(batch, targets=nothing, ids=())
 
 
-def _join(goals: list[Goal], starts: np.ndarray) -> Target:
-    values = torch.from_numpy(np.concatenate([np.asarray(goal.values) for goal in goals]))
+def _nothing(values: torch.Tensor) -> float:
+    return float("nan") if values.is_floating_point() else IGNORE
+
+
+def _join(name: str, texts: Sequence[Features], starts: np.ndarray) -> Target:
+    goals = [text.goals[name] for text in texts]
+    values = np.concatenate([np.asarray(goal.values) for goal in goals])
     at = None
     if goals[0].at is not None:
         places = [np.asarray(goal.at) + start for goal, start in zip(goals, starts, strict=True)]
@@ -118,4 +132,13 @@ def _join(goals: list[Goal], starts: np.ndarray) -> Target:
     if any(goal.weight != 1.0 for goal in goals):
         shares = [np.full(len(goal.values), goal.weight, np.float32) for goal in goals]
         weights = torch.from_numpy(np.concatenate(shares))
-    return Target(values.long(), at, weights)
+    groups = None
+    if goals[0].group is not None:
+        keys = [(text.example, goal.group) for text, goal in zip(texts, goals, strict=True)]
+        numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+        rows = [
+            np.full(len(goal.values), numbers[key]) for key, goal in zip(keys, goals, strict=True)
+        ]
+        groups = torch.from_numpy(np.concatenate(rows))
+    kind = np.float32 if values.dtype.kind == "f" else np.int64
+    return Target(torch.from_numpy(values.astype(kind)), at, weights, groups)

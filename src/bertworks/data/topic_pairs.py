@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bertworks.core.seeds import derive, random_at
-from bertworks.data.examples import Example
+from bertworks.data.examples import TextExample
 
 SAME, OTHER = "same", "other"
 
@@ -20,7 +20,7 @@ def split_names(names: Sequence[str], shares: Mapping[str, float]) -> dict[str, 
     return parts
 
 
-def make_pairs(topics: Mapping[str, Sequence[str]], *, count: int, seed: int) -> list[Example]:
+def make_pairs(topics: Mapping[str, Sequence[str]], *, count: int, seed: int) -> list[TextExample]:
     """Draw pairs of passages, half of them from one topic and half from two.
 
     Both halves draw their first passage alike, so that a passage by itself tells nothing.
@@ -37,5 +37,6 @@ def make_pairs(topics: Mapping[str, Sequence[str]], *, count: int, seed: int) ->
         text = topics[names[first]][here[0]]
         passages = topics[names[first if is_same else other]]
         index = here[1] if is_same else random.integers(len(passages))
-        pairs.append(Example(text, passages[int(index)], SAME if is_same else OTHER, number + 1))
+        label = SAME if is_same else OTHER
+        pairs.append(TextExample(text, passages[int(index)], label, line=number + 1))
     return pairs

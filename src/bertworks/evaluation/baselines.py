@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from bertworks.data.examples import Example
+from bertworks.data.examples import TextExample
 from bertworks.tasks.metrics import scikit_learn
 
 
-def tfidf_match(training: Sequence[Example], test: Sequence[Example]) -> list[str]:
+def tfidf_match(training: Sequence[TextExample], test: Sequence[TextExample]) -> list[str]:
     """Label each test pair by the TF-IDF cosine of its texts and a fitted threshold."""
     texts = [text for example in training for text in (example.text, example.text_b or "")]
     vectorizer = scikit_learn("feature_extraction.text").TfidfVectorizer(
@@ -21,7 +21,7 @@ def tfidf_match(training: Sequence[Example], test: Sequence[Example]) -> list[st
     return [str(label) for label in model.predict(_cosines(vectorizer, test))]
 
 
-def _cosines(vectorizer: Any, pairs: Sequence[Example]) -> np.ndarray:
+def _cosines(vectorizer: Any, pairs: Sequence[TextExample]) -> np.ndarray:
     first = vectorizer.transform([pair.text for pair in pairs])
     second = vectorizer.transform([pair.text_b or "" for pair in pairs])
     return np.asarray(first.multiply(second).sum(axis=1)).reshape(-1, 1)

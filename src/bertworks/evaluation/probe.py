@@ -15,12 +15,13 @@ from bertworks.core.errors import DataError, TrainingError
 from bertworks.core.quarantine import Quarantine
 from bertworks.core.seeds import derive
 from bertworks.data.example_batches import ExampleBatches
-from bertworks.data.examples import Example, read_examples
+from bertworks.data.examples import TextExample
 from bertworks.data.packing import Features
+from bertworks.data.rows import read_examples
 from bertworks.evaluation.statistics import mean_interval
 from bertworks.model.weights import load_weights
-from bertworks.tasks.answering import answer, windows_of
-from bertworks.tasks.catalog import find_labels, guess_task, make_task
+from bertworks.tasks.answering import Answerer, windows_of
+from bertworks.tasks.catalog import guess_kind, learn_task
 from bertworks.tasks.task import Task, TaskModel
 from bertworks.tokenizer.tokenizer import Tokenizer
 from bertworks.training.loop import train
@@ -43,28 +44,27 @@ class Probe:
     machine: Machine
     learned: Sequence[list[Features]]
     scored: Sequence[list[Features]]
-    gold: Sequence[str | None]
+    examples: Sequence[TextExample]  # that are scored
 
     @classmethod
     def open(cls, file: Path, tokenizer: Tokenizer, *, longest: int, machine: Machine) -> Self:
         """Read a file of labelled texts or pairs; which part one belongs to, its text decides."""
         examples = sorted(read_examples(file, Quarantine()), key=_place)
-        labels = find_labels(examples)
+        num_labels = len({example.label for example in examples})
         learned = [example for example in examples if _place(example) >= SCORED_SHARE]
         scored = [example for example in examples if _place(example) < SCORED_SHARE][:MOST_SCORED]
         is_small = len(examples) < LEAST_EXAMPLES or min(len(learned), len(scored)) < 2
-        if is_small or len(labels) < 2:
+        if is_small or num_labels < 2:
             raise DataError(
-                f"{file} has {len(examples)} examples of {len(labels)} labels; a probe needs at "
+                f"{file} has {len(examples)} examples of {num_labels} labels; a probe needs at "
                 f"least {LEAST_EXAMPLES} of two, with different texts"
             )
-        task = make_task(guess_task(examples), labels)
+        task = learn_task(guess_kind("label", examples), examples)
         first, second = (
             windows_of(task, part, tokenizer, longest=longest, where=f"{file} line")
             for part in (learned[: STEPS * BATCH_SIZE], scored)
         )
-        gold = [example.label for example in scored]
-        return cls(task, tokenizer, machine, first, second, gold)
+        return cls(task, tokenizer, machine, first, second, scored)
 
     def score(self, model: TaskModel) -> dict[str, float]:
         """Fine-tune a copy of the encoder and return its accuracy; the model stays as it is."""
@@ -72,13 +72,12 @@ class Probe:
         try:
             with torch.random.fork_rng(devices):
                 copied = self._fine_tuned(model)
-            answers = answer(
-                copied, self.task, self.scored, tokenizer=self.tokenizer, machine=self.machine
-            )
+            answerer = Answerer(copied, self.task, self.tokenizer, self.machine)
+            answers = answerer.answer(self.examples, self.scored)
         except TrainingError:  # its weights came apart, which is no reason to end the run
             return {"probe_accuracy": float("nan")}
-        labels = [answer["label"] for answer in answers]
-        found = mean_interval(np.array(labels) == np.array(self.gold))
+        pairs = zip(answers, self.examples, strict=True)
+        found = mean_interval(np.array([own["label"] == e.label for own, e in pairs]))
         return {"probe_accuracy": found.mean, "probe_low": found.low, "probe_high": found.high}
 
     def _fine_tuned(self, model: TaskModel) -> TaskModel:
@@ -97,6 +96,6 @@ class Probe:
         return copied
 
 
-def _place(example: Example) -> float:
+def _place(example: TextExample) -> float:
     """Return where an example stands between 0 and 1, by its text alone."""
     return derive(0, "probe", example.text, example.text_b or "") / 2**63

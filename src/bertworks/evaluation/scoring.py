@@ -1,7 +1,7 @@
 """Scores: of a task's answers against the gold, and of pre-training on held-out text."""
 
+from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -13,41 +13,46 @@ from bertworks.core.pieces import IGNORE
 from bertworks.data.examples import Example
 from bertworks.data.packing import Features
 from bertworks.evaluation.statistics import Interval, mean_interval
-from bertworks.tasks.answering import answer
-from bertworks.tasks.task import Answer, Learner, Task, TaskModel
-from bertworks.tokenizer.tokenizer import Tokenizer
+from bertworks.tasks.answering import Answerer
+from bertworks.tasks.task import Answer, Learner, Task, Verdict
 from bertworks.training.plan import Evaluation
 
 
-@dataclass(frozen=True)
-class Scores:
-    """What a model answered on a data set, and how good that is."""
+class Judge:
+    """Judges the answers of a task one by one; what it keeps of each is a few numbers."""
 
-    answers: list[Answer]
-    metrics: dict[str, float]
-    accuracy: Interval | None  # None: too few examples, or answers that are no labels
+    def __init__(self, task: Task) -> None:
+        self._scorer = task.scorer()
+        self._scores = array("f")
+        self.count = 0
 
+    def add(self, example: Example, answer: Answer) -> Verdict:
+        """Judge one answer."""
+        verdict = self._scorer.add(example, answer)
+        self.count += 1
+        if verdict.score is not None:
+            self._scores.append(verdict.score)
+        return verdict
 
-def score_answers(task: Task, answers: list[Answer], examples: Sequence[Example]) -> Scores:
-    """Score answers against the labels of their examples."""
-    pairs = list(zip(answers, examples, strict=True))
-    correct = [answer["label"] == example.label for answer, example in pairs if "label" in answer]
-    interval = mean_interval(np.array(correct)) if len(correct) > 1 else None
-    return Scores(answers, task.metrics(answers, examples), interval)
+    def metrics(self) -> dict[str, float]:
+        """Return the scores of all answers; the first is the one to improve."""
+        return self._scorer.metrics()
+
+    def interval(self) -> Interval | None:
+        """Return the mean of the answers' own scores; None where they have none, or are too few."""
+        if len(self._scores) < max(self.count, 2):
+            return None
+        return mean_interval(np.array(self._scores, np.float64))
 
 
 def evaluate_task(
-    model: TaskModel,
-    task: Task,
-    examples: Sequence[Example],
-    windows: Sequence[list[Features]],
-    *,
-    tokenizer: Tokenizer,
-    machine: Machine,
+    answerer: Answerer, examples: Sequence[Example], windows: Sequence[list[Features]]
 ) -> Evaluation:
     """Score a model in the middle of fine-tuning; the task's first metric is to improve."""
-    answers = answer(model, task, windows, tokenizer=tokenizer, machine=machine)
-    metrics = task.metrics(answers, examples)
+    judge = Judge(answerer.task)
+    for example, given in zip(examples, answerer.answer(examples, windows), strict=True):
+        judge.add(example, given)
+    metrics = judge.metrics()
     return Evaluation(next(iter(metrics.values())), metrics)
 
 

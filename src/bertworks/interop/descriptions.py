@@ -20,6 +20,12 @@ class TaskNote:
 
     labels: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
+    kind: str = ""  # by default as its name
+
+    def as_json(self, name: str) -> dict[str, Any]:
+        """Return what is written of a task of this name."""
+        told: dict[str, Any] = {"labels": self.labels, "options": self.options}
+        return told if self.kind in ("", name) else {**told, "kind": self.kind}
 
 
 def config_from_hugging_face(theirs: dict[str, Any]) -> EncoderConfig:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,7 @@ def write_folder(
     extra: dict[str, Any] | None = None,
 ) -> None:
     """Write `config.json`, `model.safetensors` and `bertworks.json` into a folder."""
-    ours = {"tasks": {name: asdict(note) for name, note in tasks.items()}, **(extra or {})}
+    ours = {"tasks": {name: note.as_json(name) for name, note in tasks.items()}, **(extra or {})}
     (path / "bertworks.json").write_text(_dump(ours), encoding="utf-8")
     if not is_expressible(config, tasks, pad_id=specials.pad):
         (path / "config.json").write_text(_dump(own_words(config)), encoding="utf-8")
@@ -127,7 +127,7 @@ def _tasks(theirs: dict[str, Any], path: Path) -> dict[str, TaskNote]:
         if not isinstance(tasks, dict):
             raise ArtifactError(f"{ours} names no tasks; make the folder again")
         return {
-            name: TaskNote(tuple(note["labels"]), dict(note["options"]))
+            name: TaskNote(tuple(note["labels"]), dict(note["options"]), note.get("kind", ""))
             for name, note in tasks.items()
         }
     return {} if theirs["model_type"] == OWN else tasks_from_hugging_face(theirs)

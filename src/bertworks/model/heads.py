@@ -50,6 +50,22 @@ class TokenHead(nn.Module):
         return self.output(self.activation(self.transform(_at(hidden, batch, self.target))))
 
 
+class PlaceHead(nn.Module):
+    """Which label each place that is asked for has: a linear layer on its vector."""
+
+    def __init__(
+        self, config: EncoderConfig, *, target: str, num_labels: int, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.target = target
+        self.dropout = nn.Dropout(dropout)
+        self.output = nn.Linear(config.hidden_size, num_labels)
+
+    def forward(self, hidden: Tensor, batch: Batch, encoder: Encoder) -> Tensor:
+        """Return one row of logits for each of the target's places, [M, labels]."""
+        return self.output(self.dropout(_at(hidden, batch, self.target)))
+
+
 class TextHead(nn.Module):
     """Which label a whole text or pair has: a linear layer on the pooled vector."""
 

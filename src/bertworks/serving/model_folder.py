@@ -56,7 +56,10 @@ def open_model(
     if (path / MANIFEST).exists():
         open_artifact(path, "model")
     folder = open_folder(encoder_folder(path))
-    own = [make_task(name, note.labels, **note.options) for name, note in folder.tasks.items()]
+    own = [
+        make_task(note.kind or name, note.labels, name=name, **note.options)
+        for name, note in folder.tasks.items()
+    ]
     config = folder.config.with_dropout(dropout)
     recipe = read_recipe(path, hidden_size=config.hidden_size, longest=config.max_positions)
     tokenizer = Tokenizer.open(folder.path)
@@ -98,7 +101,9 @@ def write_model(
 
     With a recipe, sentence-transformers opens the folder too.
     """
-    tasks = {name: TaskNote(task.labels, task.options) for name, task in model.tasks.items()}
+    tasks = {
+        name: TaskNote(task.labels, task.options, task.kind) for name, task in model.tasks.items()
+    }
     write_folder(
         folder,
         model.config,

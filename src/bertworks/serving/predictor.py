@@ -1,7 +1,7 @@
 """A model put to work: texts in, answers and vectors out."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,19 @@ from bertworks.core.errors import ArtifactError, DataError, UsageError
 from bertworks.core.lines import is_unicode
 from bertworks.core.progress import say
 from bertworks.data.example_batches import length_sorted_batches
-from bertworks.data.examples import Example, make_example
+from bertworks.data.examples import Example
+from bertworks.data.forms import FORMS, make_example
 from bertworks.data.packing import Features, join_pieces
 from bertworks.data.windows import cut_text
 from bertworks.model.embedding import EmbeddingRecipe, without_first_tokens
 from bertworks.model.encoder import Pooling, pool_texts
 from bertworks.serving.model_folder import WITHOUT_POOLER, OpenModel, open_model
-from bertworks.tasks.answering import BATCH_TOKENS, answer, windows_of
+from bertworks.tasks.answering import BATCH_TOKENS, Answerer
+from bertworks.tasks.catalog import KINDS
 from bertworks.tasks.fill_mask import FillMask
 from bertworks.tasks.task import Answer, Task
 
-Input = str | tuple[str, str] | dict[str, Any]
+Input = str | tuple[Any, ...] | dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -77,23 +79,33 @@ class Predictor:
         """Return one answer per input, in order; an input is a text, a pair or a row."""
         if isinstance(inputs, str | dict):
             raise UsageError("predict takes a list of inputs; put the input into a list")
-        return self.answer_examples([_as_example(item, n) for n, item in enumerate(inputs, 1)])
+        return self.answer_examples(self._as_examples(inputs, self.task))
 
     def answer_examples(
         self, examples: Sequence[Example], task: Task | None = None, *, where: str = "input"
     ) -> list[Answer]:
         """Return one answer per example, in order; one that has none is named by its line."""
-        chosen = task or self.task
-        windows = windows_of(chosen, examples, self.tokenizer, longest=self.longest, where=where)
-        return self.answer_windows(windows, chosen)
+        return [answer for _, answer in self.answer_stream(examples, task, where=where)]
 
-    def windows(self, example: Example, task: Task) -> list[Features]:
-        """Return the windows in which the network reads an example for a task."""
-        return task.features(example, self.tokenizer, longest=self.longest)
+    def answer_stream(
+        self,
+        examples: Iterable[Example],
+        task: Task | None = None,
+        *,
+        where: str = "input",
+        refuse: Callable[[Example, DataError], None] | None = None,
+    ) -> Iterator[tuple[Any, Answer]]:
+        """Yield each example with its answer; what cannot be read is refused, or an error."""
 
-    def answer_windows(self, windows: Sequence[list[Features]], task: Task) -> list[Answer]:
-        """Return one answer per example, in order, from the windows of each."""
-        return answer(self.model, task, windows, tokenizer=self.tokenizer, machine=self.machine)
+        def stop(example: Example, error: DataError) -> None:
+            raise DataError(f"{where} {example.line}: {error}") from error
+
+        answerer = Answerer(self.model, task or self.task, self.tokenizer, self.machine)
+        return answerer.stream(examples, longest=self.longest, refuse=refuse or stop)
+
+    def _as_examples(self, inputs: Sequence[Input], task: Task) -> list[Example]:
+        form = KINDS[task.kind].form
+        return [_as_example(item, number, form) for number, item in enumerate(inputs, 1)]
 
     def fill_mask(self, text: str, *, num_candidates: int = 5) -> list[Any]:
         """Return the candidates of the mask, best first; of several masks, one list for each."""
@@ -102,7 +114,7 @@ class Predictor:
         if num_candidates < 1:
             raise UsageError(f"num_candidates is {num_candidates}; the least is 1")
         task = FillMask(num_candidates=num_candidates)
-        masks = self.answer_examples([_as_example(text, 1)], task)[0]["masks"]
+        masks = self.answer_examples(self._as_examples([text], task), task)[0]["masks"]
         found = [[Candidate(**candidate) for candidate in mask] for mask in masks]
         return found[0] if len(found) == 1 else found
 
@@ -196,18 +208,21 @@ def _refuse_others_than_texts(inputs: Sequence[Any]) -> None:
             raise DataError(f"input {number} is {item!r:.60}; only texts can be embedded")
 
 
-def _as_example(item: Input, number: int) -> Example:
-    if isinstance(item, str):
-        row: dict[str, Any] = {"text": item}
-    elif isinstance(item, dict):
+def _as_example(item: Input, number: int, form: str) -> Example:
+    """Make an example of a row, or of values in the order of the form's columns."""
+    columns = FORMS[form].inputs
+    if isinstance(item, dict):
         row = {str(key): value for key, value in item.items()}
-    elif isinstance(item, tuple | list) and len(item) == 2:
-        row = {"text": item[0], "text_b": item[1]}
+    elif isinstance(item, str):
+        row = {columns[0]: item}
+    elif isinstance(item, tuple | list) and 1 < len(item) <= len(columns):
+        row = dict(zip(columns, item, strict=False))
     else:
         raise DataError(
-            f"input {number} is {item!r:.60}; give a text, a pair of texts, or a row with 'text'"
+            f"input {number} is {item!r:.60}; give a text, a pair of texts, or a row with "
+            f"{columns[0]!r}"
         )
-    made = make_example(row, number, labelled=False)
-    if isinstance(made, str):
-        raise DataError(f"input {number}: {made}")
-    return replace(made, label=None)  # what is asked for is not looked at
+    try:
+        return make_example(row, number, form=form, labelled=False)
+    except DataError as error:
+        raise DataError(f"input {number}: {error}") from error

@@ -1,6 +1,7 @@
 """finetune: a pre-trained model and labelled examples -> a fine-tuned model."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 from bertworks.core.artifact import Origin
@@ -10,16 +11,17 @@ from bertworks.core.progress import say
 from bertworks.core.quarantine import Quarantine
 from bertworks.core.settings import as_command, as_json
 from bertworks.data.example_batches import ExampleBatches
-from bertworks.data.examples import Example, parse_columns, read_examples
+from bertworks.data.rows import find_form, parse_columns, read_examples
 from bertworks.evaluation.scoring import evaluate_task
-from bertworks.serving.model_folder import OpenModel, open_model, save_model
+from bertworks.model.config import EncoderConfig
+from bertworks.serving.model_folder import open_model, save_model
 from bertworks.stages.settings import FinetuneSettings
-from bertworks.tasks.answering import windows_of
-from bertworks.tasks.catalog import find_labels, guess_task, make_task
+from bertworks.tasks.answering import Answerer, windows_of
+from bertworks.tasks.catalog import KINDS, guess_kind, learn_task
 from bertworks.tasks.metrics import scikit_learn
-from bertworks.tasks.task import Task
+from bertworks.tasks.task import Task, Tunable
 from bertworks.training.loop import train
-from bertworks.training.plan import TrainingPlan
+from bertworks.training.plan import Evaluation, TrainingPlan
 from bertworks.training.run import Run, is_finished
 
 
@@ -28,9 +30,12 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
     scikit_learn("metrics")  # before the work, not after it
     quarantine = Quarantine()
     columns = parse_columns(settings.columns)
-    training = read_examples(settings.train, quarantine, columns=columns)
-    dev = read_examples(settings.dev, quarantine, columns=columns)
-    task = _task(settings, training)
+    form = KINDS[settings.task].form if settings.task else find_form(settings.train, columns)
+    training, dev = (
+        read_examples(file, quarantine, form=form, columns=columns)
+        for file in (settings.train, settings.dev)
+    )
+    task = _task(settings, form, training)
     machine = prepare(
         settings.machine.device,
         precision=settings.machine.precision,
@@ -44,7 +49,18 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
         seed=settings.seed,
     )
     say(f"weights: {opened.account or 'fresh, nothing loaded'}")
-    batches, dev_windows = _prepare(settings, opened, task, training, dev)
+    longest = _longest(settings, opened.model.config)
+    # A row that cannot be scored stops the run before it begins.
+    windows, dev_windows = (
+        windows_of(task, examples, opened.tokenizer, longest=longest, where=f"{file} line")
+        for file, examples in ((settings.train, training), (settings.dev, dev))
+    )
+    batches = ExampleBatches(
+        windows,
+        batch_size=settings.batch_size,
+        accumulate=settings.accumulate,
+        seed=settings.seed,
+    )
     origin = Origin(
         command=as_command("finetune", settings),
         settings=as_json(settings) | {"precision": machine.precision},
@@ -59,15 +75,18 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
     if summary := quarantine.summary():
         say(f"warning: {summary}")
     started = time.monotonic()
+    answerer = Answerer(opened.model, task, opened.tokenizer, machine)
 
-    def evaluate(step: int = 0) -> Any:
-        return evaluate_task(
-            opened.model, task, dev, dev_windows, tokenizer=opened.tokenizer, machine=machine
-        )
+    def evaluate(step: int) -> Evaluation:
+        return evaluate_task(answerer, dev, dev_windows)
 
     plan = _plan(settings, batches.steps_per_epoch)
     at = train(opened.model, batches, plan, run=running, machine=machine, evaluate=evaluate)
-    metrics = evaluate().metrics
+    if isinstance(task, Tunable):
+        tuned = task.tuned(dev, answerer.answer(dev, dev_windows))
+        opened.model.tasks[task.name] = tuned
+        answerer = replace(answerer, task=tuned)
+    metrics = evaluate_task(answerer, dev, dev_windows).metrics
     extra = {"dev": metrics, "best_step": at.best_step}
     save_model(settings.out, opened.model, opened.tokenizer, origin=origin, extra=extra)
     return {
@@ -80,47 +99,25 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
     }
 
 
-def _task(settings: FinetuneSettings, training: list[Example]) -> Task:
+def _task(settings: FinetuneSettings, form: str, training: list[Any]) -> Task:
     try:
-        name = settings.task or guess_task(training)
+        kind = settings.task or guess_kind(form, training)
+        chosen = {name: value for name, value in vars(settings.tasks).items() if value is not None}
+        task = learn_task(kind, training, **chosen)
     except DataError as error:
         raise DataError(f"{settings.train} {error}") from error
     if settings.task is None:
-        say(f"task: {name}, guessed from the columns")
-    labels = find_labels(training)
-    if len(labels) < 2:
-        raise DataError(
-            f"{settings.train} has one label only ({labels[0]!r}), so there is nothing to tell "
-            "apart; add examples of another"
-        )
-    return make_task(name, labels)
+        say(f"task: {kind}, guessed from the columns")
+    return task
 
 
-def _prepare(
-    settings: FinetuneSettings,
-    opened: OpenModel,
-    task: Task,
-    training: list[Example],
-    dev: list[Example],
-) -> tuple[ExampleBatches, Any]:
-    """Turn both files into windows; a row that cannot be scored stops the run before it begins."""
-    limit = opened.model.config.max_positions
-    longest = settings.longest or limit
-    if longest > limit:
+def _longest(settings: FinetuneSettings, config: EncoderConfig) -> int:
+    limit = config.max_positions
+    if settings.longest and settings.longest > limit:
         raise UsageError(
-            f"--longest is {longest}, but {settings.model} reads {limit} pieces; lower it"
+            f"--longest is {settings.longest}, but {settings.model} reads {limit} pieces; lower it"
         )
-    windows, dev_windows = (
-        windows_of(task, examples, opened.tokenizer, longest=longest, where=f"{file} line")
-        for file, examples in ((settings.train, training), (settings.dev, dev))
-    )
-    batches = ExampleBatches(
-        windows,
-        batch_size=settings.batch_size,
-        accumulate=settings.accumulate,
-        seed=settings.seed,
-    )
-    return batches, dev_windows
+    return settings.longest or limit
 
 
 def _plan(settings: FinetuneSettings, steps_per_epoch: int) -> TrainingPlan:

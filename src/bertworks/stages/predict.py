@@ -5,8 +5,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,13 +12,14 @@ from bertworks.core.artifact import refuse_existing
 from bertworks.core.errors import ArtifactError, DataError, UsageError
 from bertworks.core.progress import progress, say
 from bertworks.core.quarantine import Quarantine
-from bertworks.data.examples import Example, parse_columns, stream_examples
+from bertworks.data.examples import Example
+from bertworks.data.rows import parse_columns, stream_examples
 from bertworks.serving.predictor import Predictor, load
 from bertworks.stages.settings import PredictSettings
+from bertworks.tasks.catalog import KINDS
 from bertworks.tasks.task import Answer, Task
 
 MOST_WARNINGS = 20
-CHUNK = 1024  # inputs answered at once; memory does not grow with the file
 
 
 def run(settings: PredictSettings) -> dict[str, Any]:
@@ -68,19 +67,20 @@ def _answers(
     settings: PredictSettings, predictor: Predictor, task: Task, quarantine: Quarantine
 ) -> Iterator[tuple[Example, Answer]]:
     file = Path(settings.data)
-    columns = parse_columns(settings.columns)
-    inputs = stream_examples(file, quarantine, columns=columns, labelled=False)
-    while chunk := list(islice(inputs, CHUNK)):
-        examples, windows = [], []
-        for example in chunk:
-            try:
-                # A label that comes along is not looked at; the model may not know it.
-                windows.append(predictor.windows(replace(example, label=None), task))
-                examples.append(example)
-            except DataError as error:
-                quarantine.num_good -= 1
-                quarantine.add(file, example.line, str(error))
-        yield from zip(examples, predictor.answer_windows(windows, task), strict=True)
+
+    def set_aside(example: Example, error: DataError) -> None:
+        quarantine.num_good -= 1
+        quarantine.add(file, example.line, str(error))
+
+    # A label that comes along is not looked at; the model may not know it.
+    inputs = stream_examples(
+        file,
+        quarantine,
+        form=KINDS[task.kind].form,
+        columns=parse_columns(settings.columns),
+        labelled=False,
+    )
+    return predictor.answer_stream(inputs, task, refuse=set_aside)
 
 
 @contextmanager

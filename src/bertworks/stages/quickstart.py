@@ -20,7 +20,7 @@ from bertworks.core.errors import BertworksError, UsageError
 from bertworks.core.progress import say
 from bertworks.core.settings import as_json
 from bertworks.corpus.python_docs import read_topics
-from bertworks.data.examples import Example
+from bertworks.data.examples import TextExample
 from bertworks.data.topic_pairs import make_pairs, split_names
 from bertworks.evaluation.baselines import tfidf_match
 from bertworks.evaluation.report import Page
@@ -83,7 +83,7 @@ def _claim(settings: QuickstartSettings) -> None:
         )
 
 
-def _write_text(out: Path, seed: int) -> dict[str, list[Example]]:
+def _write_text(out: Path, seed: int) -> dict[str, list[TextExample]]:
     """Write the corpus and the pairs; a topic lies in one part only."""
     say("gathering the documentation that this Python carries")
     topics = {topic.name: topic.paragraphs for topic in read_topics()}
@@ -194,7 +194,7 @@ def _page(out: Path, scores: dict[str, Interval], gain: Interval) -> Page:
 
 
 def _show_answers(
-    page: Page, candidates: list[Any], pairs: list[Example], answers: list[Any]
+    page: Page, candidates: list[Any], pairs: list[TextExample], answers: list[Any]
 ) -> None:
     page.heading("Fill a mask")
     page.text(MASKED)

@@ -73,6 +73,17 @@ class LearningSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TaskSettings:
+    """How some tasks are learned; a flag of another task than the one at hand is refused."""
+
+    class_weights: Literal["balanced"] | None = None
+    """classify, match: balanced counts rare labels more; by default all examples count alike."""
+    focal: PositiveOrZero | None = None
+    """classify, match: how much less examples count that are right already (2 is usual); by default
+    they count alike."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ProbeSettings:
     """What is tried on the side while a network learns."""
 

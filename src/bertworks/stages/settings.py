@@ -28,6 +28,7 @@ from bertworks.stages.setting_groups import (
     PositiveOrZero,
     ProbeSettings,
     Share,
+    TaskSettings,
     WholeShare,
 )
 
@@ -252,6 +253,7 @@ class FinetuneSettings:
     clip: Positive = 1.0
     """Largest norm of a gradient."""
     learning: LearningSettings = LearningSettings()
+    tasks: TaskSettings = TaskSettings()
     dropout: Share | None = None
     """Dropout rate; by default the model's own."""
     longest: Longest | None = None

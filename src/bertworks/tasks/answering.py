@@ -1,6 +1,9 @@
 """The one way from examples to answers, used by scoring and prediction alike."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,36 +12,58 @@ from bertworks.core.batch import Batch
 from bertworks.core.device import Machine
 from bertworks.core.errors import DataError, TrainingError
 from bertworks.data.example_batches import length_sorted_batches
-from bertworks.data.examples import Example
 from bertworks.data.packing import Features
 from bertworks.tasks.task import Answer, Task, TaskModel
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 BATCH_TOKENS = 4096
+CHUNK = 1024  # examples answered at once
 
 
-def answer(
-    model: TaskModel,
-    task: Task,
-    windows: Sequence[list[Features]],
-    *,
-    tokenizer: Tokenizer,
-    machine: Machine,
-) -> list[Answer]:
-    """Return one answer per example, in order, from the windows of each."""
-    flat = [window for example in windows for window in example]
-    rows = _logit_rows(model, task, flat, machine)
-    answers, first = [], 0
-    for example in windows:
-        own = rows[first : first + len(example)]
-        answers.append(task.decode(np.concatenate(own), tokenizer))
-        first += len(example)
-    return answers
+@dataclass(frozen=True)
+class Answerer:
+    """A model, one of its tasks, and how they read: what makes answers of examples."""
+
+    model: TaskModel
+    task: Task
+    tokenizer: Tokenizer
+    machine: Machine
+
+    def answer(self, examples: Sequence[Any], windows: Sequence[list[Features]]) -> list[Answer]:
+        """Return one answer per example, in order, from the windows of each."""
+        flat = [window for own in windows for window in own]
+        rows = iter(_logit_rows(self.model, self.task, flat, self.machine))
+        return [
+            self.task.decode(example, own, list(islice(rows, len(own))), self.tokenizer)
+            for example, own in zip(examples, windows, strict=True)
+        ]
+
+    def stream(
+        self,
+        examples: Iterable[Any],
+        *,
+        longest: int,
+        refuse: Callable[[Any, DataError], None],
+    ) -> Iterator[tuple[Any, Answer]]:
+        """Yield each example with its answer, in order; memory does not grow with their number.
+
+        One that cannot be read is refused, by which the whole may end.
+        """
+        rest = iter(examples)
+        while chunk := list(islice(rest, CHUNK)):
+            read, windows = [], []
+            for example in chunk:
+                try:
+                    windows.append(self.task.features(example, self.tokenizer, longest=longest))
+                    read.append(example)
+                except DataError as error:
+                    refuse(example, error)
+            yield from zip(read, self.answer(read, windows), strict=True)
 
 
 def windows_of(
     task: Task,
-    examples: Sequence[Example],
+    examples: Sequence[Any],
     tokenizer: Tokenizer,
     *,
     longest: int,

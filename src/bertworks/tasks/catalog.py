@@ -1,59 +1,86 @@
-"""The tasks by name: adding one is a file beside this and a row here."""
+"""The kinds of tasks: adding one is a file beside this and a row here."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from bertworks.core.errors import DataError, UsageError
-from bertworks.data.examples import Example
-from bertworks.tasks.classify import Classify
+from bertworks.data.examples import TextExample
+from bertworks.tasks.classify import Classify, learn_labels
 from bertworks.tasks.fill_mask import FillMask
 from bertworks.tasks.replaced_token import ReplacedToken
-from bertworks.tasks.task import Task
+from bertworks.tasks.task import Options, Task
 
 NEXT_SENTENCE_LABELS = ("next", "random")  # in the order of BERT's two logits
 SENTENCE_ORDER_LABELS = ("in order", "swapped")  # in the order of ALBERT's two logits
 
-TASKS: dict[str, Callable[..., Task]] = {
-    "fill_mask": lambda labels, **options: FillMask(**options),
-    "next_sentence": lambda labels, **options: Classify(
-        NEXT_SENTENCE_LABELS, name="next_sentence", needs_pair=True, **options
+
+@dataclass(frozen=True)
+class Kind:
+    """What is known of a kind of task before there is one."""
+
+    make: Callable[..., Task]  # of labels, a name and options
+    form: str = "label"  # of its examples
+    learn: Callable[..., Options] | None = None  # what examples and settings tell to `make`
+    settings: tuple[str, ...] = ()  # the flags of finetune that `learn` takes
+
+
+def _pair_order(kind: str, labels: tuple[str, ...]) -> Kind:
+    """Return a kind of pre-training: which of two texts comes first, or whether they belong."""
+    return Kind(lambda given, **more: Classify(labels, kind=kind, **more))
+
+
+KINDS: dict[str, Kind] = {
+    "fill_mask": Kind(lambda labels, **more: FillMask(**more)),
+    "next_sentence": _pair_order("next_sentence", NEXT_SENTENCE_LABELS),
+    "sentence_order": _pair_order("sentence_order", SENTENCE_ORDER_LABELS),
+    "replaced_token": Kind(lambda labels, **more: ReplacedToken(**more)),
+    "classify": Kind(
+        partial(Classify, kind="classify"), learn=learn_labels, settings=("class_weights", "focal")
     ),
-    "sentence_order": lambda labels, **options: Classify(
-        SENTENCE_ORDER_LABELS, name="sentence_order", needs_pair=True, **options
+    "match": Kind(
+        partial(Classify, kind="match"),
+        learn=learn_labels,
+        settings=("class_weights", "focal"),
     ),
-    "replaced_token": lambda labels, **options: ReplacedToken(),
-    "classify": partial(Classify, name="classify"),
-    "match": partial(Classify, name="match", needs_pair=True),
 }
+OF_FORM = {"label": "classify"}  # the kind that a form speaks of by itself
 
 
-def make_task(name: str, labels: Sequence[str] = (), **options: Any) -> Task:
-    """Return the task of this name over these labels, with the options that were saved with it."""
-    if name not in TASKS:
-        raise UsageError(f"there is no task {name!r}; the tasks are {', '.join(TASKS)}")
+def make_task(
+    kind: str, labels: Sequence[str] = (), *, name: str | None = None, **options: Any
+) -> Task:
+    """Return a task of this kind over these labels, with the options that were saved with it."""
+    if kind not in KINDS:
+        raise UsageError(f"there is no task {kind!r}; the tasks are {', '.join(KINDS)}")
     try:
-        return TASKS[name](labels, **options)
+        return KINDS[kind].make(tuple(labels), name=name or kind, **options)
     except TypeError as error:
-        raise UsageError(f"the task {name} cannot be made with {options}: {error}") from error
+        raise UsageError(f"the task {kind} cannot be made with {options}: {error}") from error
 
 
-def guess_task(examples: Sequence[Example]) -> str:
-    """Return the task that the columns of all examples speak of."""
-    is_pair = {example.text_b is not None for example in examples}
+def learn_task(
+    kind: str, examples: Sequence[Any], *, name: str | None = None, **settings: Any
+) -> Task:
+    """Return the task that examples are for: they tell its labels, and perhaps more."""
+    row = KINDS.get(kind)
+    if row is None or row.learn is None:
+        known = ", ".join(name for name, row in KINDS.items() if row.learn)
+        raise UsageError(f"there is no task {kind!r} to fine-tune on; the tasks are {known}")
+    for setting in settings:
+        if setting not in row.settings:
+            flag = "--" + setting.replace("_", "-")
+            raise UsageError(f"the task {kind} has no setting {flag}; leave it out")
+    return make_task(kind, name=name, **row.learn(examples, **settings))
+
+
+def guess_kind(form: str, examples: Sequence[Any]) -> str:
+    """Return the task that the form and the columns of all examples speak of."""
+    is_pair = {isinstance(e, TextExample) and e.text_b is not None for e in examples}
     if len(is_pair) > 1:
         odd = next(e for e in examples if (e.text_b is None) != (examples[0].text_b is None))
         raise DataError(
             f"line {odd.line}: some rows have a text_b and some have none; name the --task"
         )
-    return "match" if is_pair == {True} else "classify"
-
-
-def find_labels(examples: Sequence[Example]) -> tuple[str, ...]:
-    """Return the labels in use, numbers in their order and names in theirs."""
-    labels = {example.label for example in examples if example.label is not None}
-    return tuple(
-        sorted(
-            labels, key=lambda name: (not name.isdecimal(), name.isdecimal() and int(name), name)
-        )
-    )
+    return "match" if form == "label" and is_pair == {True} else OF_FORM[form]

@@ -1,6 +1,8 @@
 """Classify: a text or a pair of texts -> one label. Text matching is the pair with two labels."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from torch import Tensor, nn
@@ -9,15 +11,29 @@ from torch.nn import functional
 from bertworks.core.batch import Target
 from bertworks.core.errors import DataError
 from bertworks.core.pieces import IGNORE
-from bertworks.data.examples import Example
+from bertworks.data.examples import TextExample
 from bertworks.data.packing import Features, Goal, join_pieces
 from bertworks.data.windows import cut_pair, cut_text
 from bertworks.model.config import EncoderConfig
 from bertworks.model.encoder import Pooling
 from bertworks.model.heads import TextHead
-from bertworks.tasks.metrics import classification_metrics
-from bertworks.tasks.task import Answer, Options
+from bertworks.tasks.metrics import LabelScores
+from bertworks.tasks.task import Answer, Options, Rows, Verdict
 from bertworks.tokenizer.tokenizer import Tokenizer
+
+OF_PAIRS = {"match", "next_sentence", "sentence_order"}  # the kinds that need a second text
+
+
+@dataclass(frozen=True)
+class Emphasis:
+    """What counts more in training."""
+
+    weights: tuple[float, ...] = ()  # of the labels; by default all count alike
+    focal: float = 0.0  # how much less an example counts that is right already
+
+    def of(self, label: int) -> float:
+        """Return how much an example of a label counts."""
+        return self.weights[label] if self.weights and label != IGNORE else 1.0
 
 
 class Classify:
@@ -27,24 +43,28 @@ class Classify:
         self,
         labels: Sequence[str],
         *,
-        name: str = "classify",
-        needs_pair: bool = False,
+        kind: str = "classify",
+        name: str | None = None,
         pooling: Pooling | None = None,
         dropout: float | None = None,
+        emphasis: "Emphasis | None" = None,
     ) -> None:
-        self.name = name
+        self.kind = kind
+        self.name = name or kind
         self.labels = tuple(labels)
-        self.needs_pair = needs_pair
         self.options: Options = {"pooling": pooling, "dropout": dropout}  # None: the encoder's own
+        self.emphasis = emphasis or Emphasis()  # of training, so not saved with the model
         self._id_of = {label: index for index, label in enumerate(self.labels)}
 
-    def features(self, example: Example, tokenizer: Tokenizer, *, longest: int) -> list[Features]:
+    def features(
+        self, example: TextExample, tokenizer: Tokenizer, *, longest: int
+    ) -> list[Features]:
         """Cut the text or pair into windows that share the label and its weight."""
-        if self.needs_pair and example.text_b is None:
+        if self.kind in OF_PAIRS and example.text_b is None:
             raise DataError(f"the task {self.name} needs a second text; add a column text_b")
         windows = _windows(example, tokenizer, longest)
         value = IGNORE if example.label is None else self._id(example)
-        goal = Goal((value,), weight=1 / len(windows))
+        goal = Goal((value,), weight=self.emphasis.of(value) / len(windows))
         return [Features(*window, {self.name: goal}, example.line) for window in windows]
 
     def head(self, config: EncoderConfig) -> nn.Module:
@@ -58,15 +78,23 @@ class Classify:
         )
 
     def loss(self, logits: Tensor, target: Target) -> Tensor:
-        """Return the summed cross-entropy, each window at its weight."""
+        """Return the summed cross-entropy, each window at its weight; sure ones may count less."""
         each = functional.cross_entropy(
             logits.float(), target.values, ignore_index=IGNORE, reduction="none"
         )
+        if self.emphasis.focal and logits.requires_grad:
+            each = each * (1 - (-each).exp()) ** self.emphasis.focal
         return (each if target.weights is None else each * target.weights).sum()
 
-    def decode(self, logits: np.ndarray, tokenizer: Tokenizer) -> Answer:
+    def decode(
+        self,
+        example: TextExample,
+        windows: Sequence[Features],
+        logits: Sequence[Rows],
+        tokenizer: Tokenizer,
+    ) -> Answer:
         """Average the logits of the windows and name the likeliest label."""
-        mean = logits.astype(np.float64).mean(axis=0)
+        mean = np.concatenate(logits).astype(np.float64).mean(axis=0)
         shifted = np.exp(mean - mean.max())
         probabilities = shifted / shifted.sum()
         best = int(probabilities.argmax())
@@ -76,14 +104,11 @@ class Classify:
             "probabilities": dict(zip(self.labels, map(float, probabilities), strict=True)),
         }
 
-    def metrics(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, float]:
-        """Return accuracy, F1 and MCC, and for two labels the area under the curve."""
-        return classification_metrics(
-            gold=[self._id(example) for example in examples],
-            probabilities=np.array([list(answer["probabilities"].values()) for answer in answers]),
-        )
+    def scorer(self) -> "LabelScorer":
+        """Return what counts right labels."""
+        return LabelScorer(self._id, len(self.labels))
 
-    def _id(self, example: Example) -> int:
+    def _id(self, example: TextExample) -> int:
         if example.label not in self._id_of:
             raise DataError(
                 f"the label {example.label!r} is not among those of the training data "
@@ -92,8 +117,28 @@ class Classify:
         return self._id_of[example.label]
 
 
+class LabelScorer:
+    """Counts labels that are right."""
+
+    def __init__(self, id_of: Callable[[TextExample], int], num_labels: int) -> None:
+        self._id_of = id_of
+        self._scores = LabelScores(num_labels)
+
+    def add(self, example: TextExample, answer: Answer) -> Verdict:
+        """Count one label."""
+        gold = self._id_of(example)
+        given = self._scores.add(gold, list(answer["probabilities"].values()))
+        return Verdict(
+            str(example.label), answer["label"], float(given == gold), answer["probability"]
+        )
+
+    def metrics(self) -> dict[str, float]:
+        """Return the scores of all labels."""
+        return self._scores.metrics()
+
+
 def _windows(
-    example: Example, tokenizer: Tokenizer, longest: int
+    example: TextExample, tokenizer: Tokenizer, longest: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     texts = [example.text] if example.text_b is None else [example.text, example.text_b]
     pieces = [np.array(ids, dtype=np.int64) for ids in tokenizer.ids_of(texts)]
@@ -102,3 +147,28 @@ def _windows(
         return [join_pieces(window, None, tokenizer.specials) for window in cut]
     pairs = cut_pair(pieces[0], pieces[1], room=longest - tokenizer.specials.num_added(pair=True))
     return [join_pieces(first, second, tokenizer.specials) for first, second in pairs]
+
+
+def learn_labels(
+    examples: Sequence[TextExample], *, class_weights: str | None = None, focal: float = 0.0
+) -> Options:
+    """Return the labels in use, numbers in their order and names in theirs.
+
+    Balanced class weights let every label count as much as any other in all.
+    """
+    found = {example.label for example in examples if example.label is not None}
+    labels = sorted(found, key=lambda name: (not name.isdecimal(), _number(name), name))
+    if len(labels) < 2:
+        raise DataError(
+            f"has one label only ({labels[0]!r}), so there is nothing to tell apart; add examples "
+            "of another"
+        )
+    weights: tuple[float, ...] = ()
+    if class_weights == "balanced":
+        counts = Counter(example.label for example in examples)
+        weights = tuple(len(examples) / len(labels) / counts[name] for name in labels)
+    return {"labels": tuple(labels), "emphasis": Emphasis(weights, focal)}
+
+
+def _number(name: str) -> int:
+    return int(name) if name.isdecimal() else 0

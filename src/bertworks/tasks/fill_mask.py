@@ -8,28 +8,38 @@ from torch import Tensor, nn
 from bertworks.core.batch import Target
 from bertworks.core.errors import DataError
 from bertworks.core.pieces import IGNORE
-from bertworks.data.examples import Example
+from bertworks.data.examples import TextExample
 from bertworks.data.packing import Features, Goal, join_pieces
 from bertworks.data.windows import cut_places
 from bertworks.model.config import EncoderConfig
 from bertworks.model.fused import cross_entropy
 from bertworks.model.heads import PieceHead
-from bertworks.tasks.task import Answer, Options
+from bertworks.tasks.task import Answer, Options, Rows, Scorer, Verdict
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 
 class FillMask:
     """Text with [MASK] in it -> the likeliest pieces for each mask."""
 
-    name = "fill_mask"
+    kind = "fill_mask"
     labels: tuple[str, ...] = ()
 
-    def __init__(self, *, num_candidates: int = 5, tied: bool = True, z_loss: float = 0.0) -> None:
+    def __init__(
+        self,
+        *,
+        name: str = kind,
+        num_candidates: int = 5,
+        tied: bool = True,
+        z_loss: float = 0.0,
+    ) -> None:
+        self.name = name
         self.num_candidates = num_candidates
         self.z_loss = z_loss  # how training is done, so not saved with the model
         self.options: Options = {"tied": tied}
 
-    def features(self, example: Example, tokenizer: Tokenizer, *, longest: int) -> list[Features]:
+    def features(
+        self, example: TextExample, tokenizer: Tokenizer, *, longest: int
+    ) -> list[Features]:
         """Mark the places of the masks; one that lies in two windows is asked for in the first."""
         if example.text_b is not None:
             raise DataError("fill-mask reads one text, not a pair; put both into one text")
@@ -57,17 +67,19 @@ class FillMask:
         z_weight = self.z_loss if logits.requires_grad else 0.0  # no part of a score
         return cross_entropy(logits, target.values, z_weight=z_weight)
 
-    def decode(self, logits: np.ndarray, tokenizer: Tokenizer) -> Answer:
+    def decode(
+        self,
+        example: TextExample,
+        windows: Sequence[Features],
+        logits: Sequence[Rows],
+        tokenizer: Tokenizer,
+    ) -> Answer:
         """Return the best candidates of every mask, best first."""
-        return {"masks": [self._candidates(row, tokenizer) for row in logits]}
+        return {"masks": [self._candidates(row, tokenizer) for rows in logits for row in rows]}
 
-    def metrics(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, float]:
-        """Return how often the label, a single piece, was the best candidate of the first mask."""
-        hits = [
-            answer["masks"][0][0]["token"] == example.label
-            for answer, example in zip(answers, examples, strict=True)
-        ]
-        return {"accuracy": float(np.mean(hits))}
+    def scorer(self) -> Scorer:
+        """Return what counts first masks whose best candidate is the label, a single piece."""
+        return _FirstMasks()
 
     def _candidates(self, logits: np.ndarray, tokenizer: Tokenizer) -> list[dict[str, object]]:
         shifted = np.exp(logits - logits.max())
@@ -78,3 +90,17 @@ class FillMask:
             {"token": tokenizer.shown(int(index)), "probability": float(probabilities[index])}
             for index in best
         ]
+
+
+class _FirstMasks:
+    def __init__(self) -> None:
+        self.hits = self.count = 0
+
+    def add(self, example: TextExample, answer: Answer) -> Verdict:
+        best = answer["masks"][0][0]
+        is_hit = best["token"] == example.label
+        self.hits, self.count = self.hits + is_hit, self.count + 1
+        return Verdict(str(example.label), best["token"], float(is_hit), best["probability"])
+
+    def metrics(self) -> dict[str, float]:
+        return {"accuracy": self.hits / self.count}

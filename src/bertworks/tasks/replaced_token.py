@@ -9,25 +9,28 @@ from torch.nn import functional
 from bertworks.core.batch import Target
 from bertworks.core.errors import DataError
 from bertworks.core.pieces import IGNORE
-from bertworks.data.examples import Example
+from bertworks.data.examples import TextExample
 from bertworks.data.packing import Features, Goal, join_pieces
 from bertworks.data.windows import cut_places
 from bertworks.model.config import EncoderConfig
 from bertworks.model.heads import TokenHead
-from bertworks.tasks.task import Answer, Options
+from bertworks.tasks.task import Answer, Options, Rows, Scorer
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 
 class ReplacedToken:
     """Text -> for each of its pieces, the probability that it was put in the place of another."""
 
-    name = "replaced_token"
+    kind = "replaced_token"
     labels: tuple[str, ...] = ()
 
-    def __init__(self) -> None:
+    def __init__(self, *, name: str = kind) -> None:
+        self.name = name
         self.options: Options = {}
 
-    def features(self, example: Example, tokenizer: Tokenizer, *, longest: int) -> list[Features]:
+    def features(
+        self, example: TextExample, tokenizer: Tokenizer, *, longest: int
+    ) -> list[Features]:
         """Ask for every piece; one that lies in two windows is asked for in the first."""
         if example.text_b is not None:
             raise DataError("replaced_token reads one text, not a pair; put both into one text")
@@ -53,12 +56,18 @@ class ReplacedToken:
         )
         return (each * counts).sum()
 
-    def decode(self, logits: np.ndarray, tokenizer: Tokenizer) -> Answer:
+    def decode(
+        self,
+        example: TextExample,
+        windows: Sequence[Features],
+        logits: Sequence[Rows],
+        tokenizer: Tokenizer,
+    ) -> Answer:
         """Return the probability of each piece, in order."""
-        probabilities = (1 + np.tanh(logits[:, 0].astype(np.float64) / 2)) / 2
+        probabilities = (1 + np.tanh(np.concatenate(logits)[:, 0].astype(np.float64) / 2)) / 2
         return {"replaced": [float(probability) for probability in probabilities]}
 
-    def metrics(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, float]:
+    def scorer(self) -> Scorer:
         """Say that labelled examples do not tell which pieces were replaced."""
         raise DataError(
             "replaced_token cannot be scored on examples: they do not say which pieces were "

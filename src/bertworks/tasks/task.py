@@ -1,14 +1,14 @@
 """What a task is, and the model that carries an encoder and its task heads."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol, Self
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from bertworks.core.batch import Batch, Target
-from bertworks.data.examples import Example
 from bertworks.data.packing import Features
 from bertworks.model.config import EncoderConfig
 from bertworks.model.encoder import DEVIATION, Encoder, initialize
@@ -16,17 +16,39 @@ from bertworks.tokenizer.tokenizer import Tokenizer
 
 Answer = dict[str, Any]  # JSON data, as it is written and served
 Options = dict[str, Any]  # JSON data, saved with the model
+Rows = np.ndarray  # the logits of one window, a row for each of its targets
 Judged = dict[str, tuple[Tensor, Target]]  # by task: logits, and what they should be
+
+
+class Scorer(Protocol):
+    """Judges answers one by one and keeps only what their scores are made of."""
+
+    def add(self, example: Any, answer: Answer) -> "Verdict":
+        """Take one answer and judge it by itself."""
+
+    def metrics(self) -> dict[str, float]:
+        """Return the scores of all answers; the first is the one to improve."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One answer beside what it should have been, as a person reads them."""
+
+    gold: str
+    given: str
+    score: float | None = None  # from 0 to 1; None: an answer alone has none
+    certainty: float = 1.0  # of the answer, by the model's own account
 
 
 class Task(Protocol):
     """The five things a task must know."""
 
-    name: str
+    kind: str  # its row in the catalog
+    name: str  # among the tasks of its model
     labels: tuple[str, ...]
-    options: Options  # how its head differs from the usual
+    options: Options  # how it differs from the usual
 
-    def features(self, example: Example, tokenizer: Tokenizer, *, longest: int) -> list[Features]:
+    def features(self, example: Any, tokenizer: Tokenizer, *, longest: int) -> list[Features]:
         """Return the windows in which the network reads an example."""
 
     def head(self, config: EncoderConfig) -> nn.Module:
@@ -35,11 +57,25 @@ class Task(Protocol):
     def loss(self, logits: Tensor, target: Target) -> Tensor:
         """Return the loss summed over the target."""
 
-    def decode(self, logits: np.ndarray, tokenizer: Tokenizer) -> Answer:
-        """Turn the logit rows of all windows of one example into its answer."""
+    def decode(
+        self,
+        example: Any,
+        windows: Sequence[Features],
+        logits: Sequence[Rows],
+        tokenizer: Tokenizer,
+    ) -> Answer:
+        """Turn the logit rows of an example's windows into its answer."""
 
-    def metrics(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, float]:
-        """Score answers against the gold; the first metric is the one to improve."""
+    def scorer(self) -> Scorer:
+        """Return what judges answers by the gold of their examples."""
+
+
+@runtime_checkable
+class Tunable(Protocol):
+    """A task with a threshold or the like, which answers on examples that were not learned set."""
+
+    def tuned(self, examples: Sequence[Any], answers: Sequence[Answer]) -> Task:
+        """Return the task as its answers are best."""
 
 
 class Learner(Protocol):

@@ -1,0 +1,314 @@
+"""How a row of labelled data becomes an example: the columns of each form, checked."""
+
+import math
+import re
+import string
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from typing import Any
+
+from bertworks.core.errors import DataError
+from bertworks.core.lines import is_unicode
+from bertworks.data.examples import (
+    ChoiceExample,
+    Example,
+    Found,
+    Place,
+    QuestionExample,
+    RelationExample,
+    Span,
+    TaggedExample,
+    TextExample,
+)
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the rows of some tasks hold: the columns that are read, and those that are sought."""
+
+    inputs: tuple[str, ...]  # in the order in which they are given without names
+    gold: tuple[str, ...]
+    make: Callable[["Row"], Example]
+
+
+class Row:
+    """One row, its columns under our names; a value that cannot be used is a DataError."""
+
+    def __init__(
+        self, values: Mapping[str, Any], line: int, columns: Mapping[str, str], *, labelled: bool
+    ) -> None:
+        self.line = line
+        self.is_labelled = labelled  # otherwise what is sought is not looked at
+        self._values = values
+        self._columns = columns
+
+    def has(self, name: str) -> bool:
+        """Tell whether the row has a value in a column."""
+        return self._values.get(self._named(name)) is not None
+
+    def value(self, name: str) -> Any:
+        """Return what a column holds, whatever it is."""
+        if not self.has(name):
+            found = ", ".join(self._values) or "nothing"
+            raise DataError(f"no {self._named(name)!r} (found {found})")
+        return self._values[self._named(name)]
+
+    def text(self, name: str) -> str:
+        """Return the text of a column."""
+        found = self.value(name)
+        if not isinstance(found, str) or not found.strip():
+            raise DataError(f"{self._named(name)!r} is empty or not a string")
+        if not is_unicode(found):
+            raise DataError("a value holds half of a surrogate pair")
+        return found
+
+    def optional_text(self, name: str) -> str | None:
+        """Return the text of a column that may be missing."""
+        return self.text(name) if self.has(name) else None
+
+    def label(self, name: str = "label") -> str:
+        """Return the name of a label."""
+        found = self._values.get(self._named(name))
+        named = label_name(found)
+        if named is None and found not in (None, ""):
+            raise DataError(
+                f"the {name} is {found!r}; a label is a string, a whole number or true/false"
+            )
+        if named is None:
+            raise DataError(
+                f"no {self._named(name)!r} (found {', '.join(self._values) or 'nothing'})"
+            )
+        if not is_unicode(named):
+            raise DataError("a value holds half of a surrogate pair")
+        return named
+
+    def number(self, name: str) -> float:
+        """Return a number, which may be written as text."""
+        found = self.value(name)
+        try:
+            number = math.nan if isinstance(found, bool) else float(found)
+        except (TypeError, ValueError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise DataError(f"{self._named(name)!r} is {found!r}; it must be a finite number")
+        return number
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return a list of texts, none of them empty."""
+        found = self.items(name)
+        if not found:
+            raise DataError(f"{self._named(name)!r} is empty")
+        for item in found:
+            if not isinstance(item, str) or not item.strip() or not is_unicode(item):
+                raise DataError(f"{self._named(name)!r} holds {item!r:.60}, which is no text")
+        return tuple(found)
+
+    def items(self, name: str) -> list[Any]:
+        """Return a list."""
+        found = self.value(name)
+        if not isinstance(found, list | tuple):
+            raise DataError(f"{self._named(name)!r} is {found!r:.60}; it must be a list")
+        return list(found)
+
+    def _named(self, name: str) -> str:
+        return self._columns.get(name, name)
+
+
+def label_name(label: Any) -> str | None:
+    """Return a label as the text that names it, or None where there is none."""
+    if isinstance(label, bool):
+        return "true" if label else "false"
+    if isinstance(label, int):
+        return str(label)
+    return label.strip() or None if isinstance(label, str) else None
+
+
+def make_example(
+    values: Mapping[str, Any],
+    line: int,
+    *,
+    form: str = "label",
+    columns: Mapping[str, str] | None = None,
+    labelled: bool = True,
+) -> Example:
+    """Return a row as an example of a form, or raise the reason why it is none."""
+    return FORMS[form].make(Row(values, line, columns or {}, labelled=labelled))
+
+
+def _label(row: Row) -> TextExample:
+    text, text_b = row.text("text"), row.optional_text("text_b")
+    return TextExample(text, text_b, row.label() if row.is_labelled else None, line=row.line)
+
+
+def _labels(row: Row) -> TextExample:
+    text, text_b = row.text("text"), row.optional_text("text_b")
+    if not row.is_labelled:
+        return TextExample(text, text_b, line=row.line)
+    names = [label_name(item) for item in row.items("labels")]
+    if None in names:
+        raise DataError("one of the labels is no string, whole number or true/false")
+    labels = tuple(dict.fromkeys(name for name in names if name is not None))
+    return TextExample(text, text_b, labels=labels, line=row.line)
+
+
+def _score(row: Row) -> TextExample:
+    text, text_b = row.text("text"), row.optional_text("text_b")
+    score = row.number("score") if row.is_labelled else None
+    return TextExample(text, text_b, score=score, line=row.line)
+
+
+def _aspect(row: Row) -> TextExample:
+    text, aspect = row.text("text"), row.text("aspect")
+    return TextExample(text, aspect, row.label() if row.is_labelled else None, line=row.line)
+
+
+def _tags(row: Row) -> TaggedExample:
+    if not row.has("tokens"):
+        text = row.text("text")
+        spans = _spans(row, text) if row.is_labelled else None
+        return TaggedExample(text, spans=spans, line=row.line)
+    words = row.texts("tokens")
+    tags = None
+    if row.is_labelled:
+        tags = row.texts("tags")
+        if len(tags) != len(words):
+            raise DataError(f"{len(words)} tokens but {len(tags)} tags; each token needs one")
+    return TaggedExample(" ".join(words), places_of(words), tags, line=row.line)
+
+
+def _intent_slots(row: Row) -> TaggedExample:
+    made = _tags(row)
+    intent = row.label("intent") if row.is_labelled else None
+    return replace(made, intent=intent)
+
+
+def places_of(words: Sequence[str]) -> tuple[Place, ...]:
+    """Return where words begin and end in the text that they make with spaces between them."""
+    ends = accumulate(len(word) + 1 for word in words)
+    return tuple((end - 1 - len(word), end - 1) for word, end in zip(words, ends, strict=True))
+
+
+def _spans(row: Row, text: str) -> tuple[Span, ...]:
+    found = []
+    for item in row.items("spans"):
+        values = item.values() if isinstance(item, dict) else item
+        try:
+            if isinstance(item, dict):
+                values = (item["start"], item["end"], item["label"])
+            start, end, label = values
+        except (KeyError, TypeError, ValueError):
+            raise DataError(f"the span {item!r:.60} is not a start, an end and a label") from None
+        place, name = _place((start, end), text), label_name(label)
+        if name is None:
+            raise DataError(f"the span {item!r:.60} has no label")
+        found.append(Span(*place, name))
+    found.sort(key=lambda span: span.start)
+    for before, after in pairwise(found):
+        if after.start < before.end:
+            raise DataError(f"the spans {before} and {after} overlap; a word has one tag")
+    return tuple(found)
+
+
+def _place(item: Any, text: str) -> Place:
+    if isinstance(item, dict):
+        item = (item.get("start"), item.get("end"))
+    is_pair = isinstance(item, list | tuple) and len(item) == 2
+    if not is_pair or not all(isinstance(at, int) and not isinstance(at, bool) for at in item):
+        raise DataError(f"{item!r:.60} is no place in a text: give its start and its end")
+    start, end = item
+    if not 0 <= start < end <= len(text):
+        raise DataError(f"the place {start}..{end} is not in the text of {len(text)} characters")
+    return start, end
+
+
+def _answers(row: Row) -> QuestionExample:
+    question, passage = row.text("question"), row.text("passage")
+    identity = str(row.value("id")) if row.has("id") else ""
+    answers = None
+    if row.is_labelled:
+        answers = tuple(_find_answer(*pair, passage) for pair in _answer_pairs(row))
+        if answers and all(answer.start is None for answer in answers):
+            raise DataError(f"the answer {answers[0].text!r:.60} is not in its passage")
+    return QuestionExample(question, passage, answers, identity, line=row.line)
+
+
+def _answer_pairs(row: Row) -> list[tuple[Any, Any]]:
+    """Return text and start of each answer, from a list of objects or an object of lists."""
+    found = row.value("answers")
+    try:
+        if isinstance(found, dict):
+            starts = found.get("start", found.get("answer_start"))
+            return list(zip(found["text"], starts or [None] * len(found["text"]), strict=True))
+        pairs = [(item["text"], item.get("start", item.get("answer_start"))) for item in found]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise DataError(f"the answers {found!r:.60} are no list of texts with starts") from None
+    return pairs
+
+
+def _find_answer(text: Any, start: Any, passage: str) -> Found:
+    """Return an answer at its place; one that stands elsewhere is taken where it is nearest."""
+    if not isinstance(text, str) or not text.strip():
+        raise DataError(f"the answer {text!r:.60} is empty or not a string")
+    said = start if isinstance(start, int) and start >= 0 else 0
+    if passage[said : said + len(text)] == text:
+        return Found(text, said)
+    places = [found.start() for found in re.finditer(f"(?={re.escape(text)})", passage)]
+    return Found(text, min(places, key=lambda place: abs(place - said), default=None))
+
+
+def _choice(row: Row) -> ChoiceExample:
+    choices = row.texts("choices")
+    if len(choices) < 2:
+        raise DataError("there are less than two choices, so there is nothing to choose")
+    label = _chosen(row, choices) if row.is_labelled else None
+    passage = row.optional_text("passage")
+    return ChoiceExample(row.text("question"), choices, passage, label, line=row.line)
+
+
+def _chosen(row: Row, choices: tuple[str, ...]) -> int:
+    """Return which choice is meant by a number from 0 on, a letter or its very text."""
+    said = row.label()
+    if said in choices:
+        return choices.index(said)
+    letter = string.ascii_uppercase.find(said) if len(said) == 1 else -1
+    index = int(said) if said.isdecimal() else letter
+    if not 0 <= index < len(choices):
+        raise DataError(
+            f"the label {said!r} names none of {len(choices)} choices; give its number from 0 on, "
+            "its letter or its text"
+        )
+    return index
+
+
+def _relation(row: Row) -> RelationExample:
+    text = row.text("text")
+    first, second = (_place(row.value(name), text) for name in ("first", "second"))
+    label = row.label() if row.is_labelled else None
+    return RelationExample(text, first, second, label, line=row.line)
+
+
+FORMS: dict[str, Form] = {
+    "label": Form(("text", "text_b"), ("label",), _label),
+    "labels": Form(("text", "text_b"), ("labels",), _labels),
+    "score": Form(("text", "text_b"), ("score",), _score),
+    "aspect": Form(("text", "aspect"), ("label",), _aspect),
+    "tags": Form(("text", "tokens"), ("tags", "spans"), _tags),
+    "intent_slots": Form(("text", "tokens"), ("tags", "intent"), _intent_slots),
+    "answers": Form(("question", "passage", "id"), ("answers",), _answers),
+    "choice": Form(("question", "choices", "passage"), ("label",), _choice),
+    "relation": Form(("text", "first", "second"), ("label",), _relation),
+}
+# Columns that tell the form of a file when nobody names its task, the surest first.
+TELLTALES = {
+    "answers": "answers",
+    "choices": "choice",
+    "intent": "intent_slots",
+    "tags": "tags",
+    "spans": "tags",
+    "aspect": "aspect",
+    "first": "relation",
+    "labels": "labels",
+    "score": "score",
+}
+COLUMNS = tuple(dict.fromkeys(name for form in FORMS.values() for name in form.inputs + form.gold))

@@ -1,0 +1,160 @@
+"""A row becomes an example of its form, or a reason why it is none."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertworks.core.errors import DataError
+from bertworks.data.examples import (
+    ChoiceExample,
+    Found,
+    QuestionExample,
+    RelationExample,
+    Span,
+    TaggedExample,
+    TextExample,
+)
+from bertworks.data.forms import FORMS, make_example, places_of
+
+GOOD: dict[str, tuple[dict[str, Any], Any, Any]] = {
+    "label": (
+        {"text": "x", "text_b": "y", "label": 1},
+        TextExample("x", "y", "1", line=3),
+        TextExample("x", "y", line=3),
+    ),
+    "labels": (
+        {"text": "x", "labels": ["a", 2, "a"]},
+        TextExample("x", labels=("a", "2"), line=3),
+        TextExample("x", line=3),
+    ),
+    "score": (
+        {"text": "x", "text_b": "y", "score": "2.5"},
+        TextExample("x", "y", score=2.5, line=3),
+        TextExample("x", "y", line=3),
+    ),
+    "aspect": (
+        {"text": "the soup", "aspect": "soup", "label": "good"},
+        TextExample("the soup", "soup", "good", line=3),
+        TextExample("the soup", "soup", line=3),
+    ),
+    "tags": (
+        {"tokens": ["in", "Rome"], "tags": ["O", "B-LOC"]},
+        TaggedExample("in Rome", ((0, 2), (3, 7)), ("O", "B-LOC"), line=3),
+        TaggedExample("in Rome", ((0, 2), (3, 7)), line=3),
+    ),
+    "intent_slots": (
+        {"tokens": ["to", "Rome"], "tags": ["O", "B-to"], "intent": "fly"},
+        TaggedExample("to Rome", ((0, 2), (3, 7)), ("O", "B-to"), intent="fly", line=3),
+        TaggedExample("to Rome", ((0, 2), (3, 7)), line=3),
+    ),
+    "answers": (
+        {"question": "who?", "passage": "it was Ada", "answers": [{"text": "Ada", "start": 7}]},
+        QuestionExample("who?", "it was Ada", (Found("Ada", 7),), line=3),
+        QuestionExample("who?", "it was Ada", line=3),
+    ),
+    "choice": (
+        {"question": "who?", "choices": ["Ada", "Bob"], "label": 1},
+        ChoiceExample("who?", ("Ada", "Bob"), None, 1, line=3),
+        ChoiceExample("who?", ("Ada", "Bob"), line=3),
+    ),
+    "relation": (
+        {"text": "Ada knows Bob", "first": [0, 3], "second": [10, 13], "label": "knows"},
+        RelationExample("Ada knows Bob", (0, 3), (10, 13), "knows", line=3),
+        RelationExample("Ada knows Bob", (0, 3), (10, 13), line=3),
+    ),
+}
+
+
+def reason(row: dict[str, Any], form: str, **options: Any) -> str:
+    with pytest.raises(DataError) as caught:
+        make_example(row, 3, form=form, **options)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_good_row_is_an_example(form: str) -> None:
+    row, expected, asked = GOOD[form]
+    assert make_example(row, 3, form=form) == expected
+    assert make_example(row, 3, form=form, labelled=False) == asked
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_sought_must_be_there_only_to_learn_or_to_score(form: str) -> None:
+    row, _, asked = GOOD[form]
+    told = {name: value for name, value in row.items() if name not in FORMS[form].gold}
+    assert make_example(told, 3, form=form, labelled=False) == asked
+    assert "(found " in reason(told, form)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_columns_may_have_other_names(form: str) -> None:
+    row, expected, _ = GOOD[form]
+    names = {name: f"their {name}" for name in row}
+    renamed = {names[name]: value for name, value in row.items()}
+    assert make_example(renamed, 3, form=form, columns=names) == expected
+    broken = dict.fromkeys(renamed)
+    assert "their " in reason(broken, form, columns=names)
+
+
+@pytest.mark.parametrize(
+    ("form", "change", "expected"),
+    [
+        ("label", {"text": " "}, "'text' is empty or not a string"),
+        ("label", {"text_b": 7}, "'text_b' is empty or not a string"),
+        ("label", {"label": 1.5}, "the label is 1.5; a label is a string, a whole number"),
+        ("labels", {"labels": "a"}, "'labels' is 'a'; it must be a list"),
+        ("labels", {"labels": ["a", None]}, "one of the labels is no string"),
+        ("score", {"score": "much"}, "'score' is 'much'; it must be a finite number"),
+        ("score", {"score": float("nan")}, "'score' is nan; it must be a finite number"),
+        ("score", {"score": True}, "'score' is True; it must be a finite number"),
+        ("tags", {"tags": ["O"]}, "2 tokens but 1 tags; each token needs one"),
+        ("tags", {"tokens": []}, "'tokens' is empty"),
+        ("tags", {"tokens": ["in", " "]}, "'tokens' holds ' ', which is no text"),
+        ("answers", {"answers": [{"text": "Eve", "start": 7}]}, "'Eve' is not in its passage"),
+        ("answers", {"answers": [{"text": " ", "start": 7}]}, "the answer ' ' is empty"),
+        ("answers", {"answers": "Ada"}, "are no list of texts with starts"),
+        ("choice", {"choices": ["Ada"]}, "less than two choices"),
+        ("choice", {"label": 2}, "the label '2' names none of 2 choices"),
+        ("relation", {"first": [0, 99]}, "the place 0..99 is not in the text of 13 characters"),
+        ("relation", {"second": "Bob"}, "'Bob' is no place in a text"),
+    ],
+)
+def test_a_bad_row_says_why(form: str, change: dict[str, Any], expected: str) -> None:
+    assert expected in reason(GOOD[form][0] | change, form)
+
+
+def test_spans_are_taken_in_their_order_and_must_not_overlap() -> None:
+    row = {"text": "Ada in Rome", "spans": [[7, 11, "LOC"], {"start": 0, "end": 3, "label": "PER"}]}
+    found = make_example(row, 3, form="tags")
+    assert found.spans == (Span(0, 3, "PER"), Span(7, 11, "LOC"))
+    assert "overlap" in reason(row | {"spans": [[0, 3, "PER"], [2, 6, "LOC"]]}, "tags")
+    assert "not a start, an end and a label" in reason(row | {"spans": [[0, 3]]}, "tags")
+
+
+def test_an_answer_is_found_where_it_is_nearest_to_what_is_said() -> None:
+    row = {"question": "?", "passage": "a b a b a", "answers": [{"text": "a", "start": 5}]}
+    assert make_example(row, 1, form="answers").answers == (Found("a", 4),)
+    row["answers"] = [{"text": "b", "start": -1}, {"text": "c", "start": 0}]
+    assert make_example(row, 1, form="answers").answers == (Found("b", 2), Found("c", None))
+
+
+def test_answers_may_be_an_object_of_lists_or_none_at_all() -> None:
+    row: dict[str, Any] = {"question": "?", "passage": "a b"}
+    row["answers"] = {"text": ["b"], "answer_start": [2]}
+    assert make_example(row, 1, form="answers").answers == (Found("b", 2),)
+    for nothing in ([], {"text": [], "answer_start": []}):
+        assert make_example(row | {"answers": nothing}, 1, form="answers").answers == ()
+
+
+@pytest.mark.parametrize("label", [1, "1", "B", "Bob"])
+def test_a_choice_is_named_by_number_letter_or_text(label: object) -> None:
+    row = {"question": "who?", "choices": ["Ada", "Bob"], "label": label}
+    assert make_example(row, 1, form="choice").label == 1
+
+
+@given(st.lists(st.text(min_size=1), max_size=9))
+def test_words_are_found_at_their_places(words: list[str]) -> None:
+    text = " ".join(words)
+    assert [text[start:end] for start, end in places_of(words)] == words
