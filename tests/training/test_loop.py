@@ -31,6 +31,7 @@ from bertworks.training.optimizer import make_optimizer
 from bertworks.training.pace import Budget
 from bertworks.training.plan import Evaluation, TrainingPlan
 from bertworks.training.run import Run, read_log, whole_checkpoints
+from bertworks.training.saver import Saver
 
 PLAN = TrainingPlan(steps=5, lr=0.01, warmup=2, weight_decay=0.1, clip=0.5, seed=3)
 KINDS = ({}, {"optimizer": "lamb"}, {"optimizer": "muon", "average": 0.8}, {"average": 0.9})
@@ -789,6 +790,31 @@ def test_a_signal_during_the_last_step_lets_the_run_end_well(
     at = train(make_model(), batches, PLAN, run=run, machine=machine)
     assert at.step == PLAN.steps
     assert len(whole_checkpoints(run.folder)) == 1
+
+
+def test_a_signal_while_the_last_checkpoint_is_written_lets_the_run_end_well(
+    make_model: MakeModel,
+    make_batches: MakeBatches,
+    make_run: MakeRun,
+    machine: Machine,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wait, heard = Saver.wait, []
+
+    def interrupted(saver: Saver) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        wait(saver)
+
+    monkeypatch.setattr(Saver, "wait", interrupted)
+    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+    try:
+        plan = replace(PLAN, checkpoint_every=2)
+        at = train(make_model(), make_batches(), plan, run=make_run(), machine=machine)
+        assert (at.step, heard) == (PLAN.steps, [])
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert heard == [signal.SIGTERM]  # afterwards a signal is heard again
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_a_finished_training_is_not_trained_again(

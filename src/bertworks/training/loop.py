@@ -49,8 +49,8 @@ def train(
     steps = _steps(batches, pace, workers=plan.workers, stands_at=lambda: at.step)
     saver = Saver(run, in_background=machine.device.type == "cuda")
     with (
+        heeded_signals(is_nested=plan.is_nested) as stop,  # also while the last files are written
         saver,
-        heeded_signals(is_nested=plan.is_nested) as stop,
         _meter(plan, at) as meter,
         closing(steps),
     ):
