@@ -108,7 +108,7 @@ def strike_in_save(number: int, *, patience: float = 0) -> None:
 
 def strike_when_published(number: int) -> None:
     """Leave half of the n-th file, and die only when the others had time to publish it."""
-    strike_in_save(number, patience=60)
+    strike_in_save(number, patience=20)
 
 
 def refuse_writing(number: int) -> None:
@@ -139,11 +139,16 @@ def listen_to_nobody(value: bool) -> None:
 
 
 def wait_for_nobody(value: bool) -> None:
-    """Publish a checkpoint without asking whether the others are done, or alive."""
+    """Publish all checkpoints but the first without asking whether the others are done."""
+    all_well = together._all_well
 
     @contextmanager
     def hasty(folder: Path, writers: Crew) -> Any:
-        yield
+        if folder.name != "step-00000003":
+            yield
+            return
+        with all_well(folder, writers):
+            yield
 
     together._all_well = hasty
 
