@@ -60,6 +60,15 @@ def _store_turned_back(
 
 
 @triton.jit
+def _drop(numbers, is_kept, scale):
+    """Return numbers with 0 where they are not kept.
+
+    The zero is computed, for of a known one the compiler makes two slower steps per number.
+    """
+    return tl.where(is_kept, numbers, scale * 0.0)
+
+
+@triton.jit
 def _sees(queries, keys, left, right):
     """Tell which keys each query sees."""
     return (queries - keys <= left) & (keys - queries <= right)
@@ -120,9 +129,12 @@ def attend_short_forward(
     if DROPS:
         row_bits = scramble(rows * num_heads + head, seed)[:, None]
         is_kept = keeps(row_bits, scramble(places, seed ^ 0x5BD1E995)[None, :], threshold)
-        weights = tl.where(is_kept, weights * keep_scale, 0.0)
+        weights = _drop(weights, is_kept, scale)
+    gathered = tl.dot(weights.to(v.dtype), v)
+    if DROPS:
+        gathered *= keep_scale
     to = out + far * width + head * SIZE + columns
-    tl.store(to, tl.dot(weights.to(v.dtype), v), mask=inside)
+    tl.store(to, gathered, mask=inside)
 
 
 @triton.jit(do_not_specialize=["seed", "threshold", "left", "right", "longest"])
@@ -144,14 +156,15 @@ def attend_short_backward(
     if DROPS:
         row_bits = scramble(rows * num_heads + head, seed)[:, None]
         is_kept = keeps(row_bits, scramble(places, seed ^ 0x5BD1E995)[None, :], threshold)
-        dropped = tl.where(is_kept, weights * keep_scale, 0.0)
-        dweights = tl.where(is_kept, dweights * keep_scale, 0.0)
+        dropped = _drop(weights, is_kept, scale)
+        dweights = _drop(dweights, is_kept, scale)
     to = qkv_grad + far * (3 * width) + head * SIZE
-    dv = tl.dot(tl.trans(dropped.to(do.dtype)), do)
+    dv = tl.dot(tl.trans(dropped.to(do.dtype)), do) * keep_scale
     tl.store(to + 2 * width + columns, dv, mask=inside)
     delta = tl.sum(dweights * weights, 1)
     # Scores are powers of two: scale holds the logarithm of e, which the gradient has not.
-    dscores = (weights * (dweights - delta[:, None]) * (scale * 0.6931471805599453)).to(q1.dtype)
+    slope = scale * 0.6931471805599453 * keep_scale
+    dscores = (weights * (dweights - delta[:, None]) * slope).to(q1.dtype)
     dq1, dq2 = tl.dot(dscores, k1), tl.dot(dscores, k2)
     _store_turned_back(to + halves, dq1, dq2, cosine, sine, is_half, SIZE // 2, TURNS)
     flipped = tl.trans(dscores)
@@ -199,10 +212,10 @@ def attend_long_forward(
         top = higher
         if DROPS:
             is_kept = keeps(row_bits, scramble(keys, seed ^ 0x5BD1E995)[None, :], threshold)
-            weights = tl.where(is_kept, weights * keep_scale, 0.0)
+            weights = _drop(weights, is_kept, scale)
         gathered = tl.dot(weights.to(v.dtype), v, gathered * fading[:, None])
     to = out + (start + queries).to(tl.int64)[:, None] * width + head * SIZE + columns
-    tl.store(to, gathered / total[:, None], mask=is_query)
+    tl.store(to, gathered / (total / keep_scale)[:, None], mask=is_query)
     tl.store(
         log_sums + (start + queries) * num_heads + head, top + tl.log2(total), mask=queries < length
     )
@@ -229,7 +242,7 @@ def attend_long_backward_queries(
     do = tl.load(grad + far * width + head * SIZE + columns, mask=is_query, other=0.0)
     o = tl.load(out + far * width + head * SIZE + columns, mask=is_query, other=0.0)
     rows = (start + queries) * num_heads + head
-    delta = tl.sum(do.to(tl.float32) * o.to(tl.float32), 1)
+    delta = tl.sum(do.to(tl.float32) * o.to(tl.float32), 1) / keep_scale
     tl.store(deltas + rows, delta, mask=queries < length)
     log_sum = tl.load(log_sums + rows, mask=queries < length, other=0.0)
     dq = tl.zeros([QUERIES, SIZE], tl.float32)
@@ -250,11 +263,11 @@ def attend_long_backward_queries(
         dweights = tl.dot(do, tl.trans(v))
         if DROPS:
             is_kept = keeps(row_bits, scramble(keys, seed ^ 0x5BD1E995)[None, :], threshold)
-            dweights = tl.where(is_kept, dweights * keep_scale, 0.0)
+            dweights = _drop(dweights, is_kept, scale)
         dscores = (weights * (dweights - delta[:, None])).to(k.dtype)
         dq = tl.dot(dscores, k, dq)
     to = qkv_grad + far * (3 * width) + head * SIZE + columns
-    tl.store(to, dq * (scale * 0.6931471805599453), mask=is_query)
+    tl.store(to, dq * (scale * 0.6931471805599453 * keep_scale), mask=is_query)
 
 
 @triton.jit(do_not_specialize=["seed", "threshold", "left", "right"])
@@ -300,10 +313,10 @@ def attend_long_backward_keys(
         if DROPS:
             row_bits = scramble((start + queries) * num_heads + head, seed)[None, :]
             is_kept = keeps(row_bits, column_bits, threshold)
-            dropped = tl.where(is_kept, weights * keep_scale, 0.0)
-            dweights = tl.where(is_kept, dweights * keep_scale, 0.0)
+            dropped = _drop(weights, is_kept, scale)
+            dweights = _drop(dweights, is_kept, scale)
         dv = tl.dot(dropped.to(do.dtype), do, dv)
         dk = tl.dot((weights * (dweights - delta[None, :])).to(q.dtype), q, dk)
     to = qkv_grad + far * (3 * width) + head * SIZE + columns
-    tl.store(to + width, dk * (scale * 0.6931471805599453), mask=is_key)
-    tl.store(to + 2 * width, dv, mask=is_key)
+    tl.store(to + width, dk * (scale * 0.6931471805599453 * keep_scale), mask=is_key)
+    tl.store(to + 2 * width, dv * keep_scale, mask=is_key)

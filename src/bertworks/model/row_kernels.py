@@ -12,21 +12,20 @@ import triton.language as tl
 
 @triton.jit
 def scramble(number, seed):
-    """Return 32 random bits for each number."""
+    """Return 32 random bits for each number, the last of them set."""
     bits = tl.cast(number, tl.uint32) * 0x9E3779B1 + tl.cast(seed, tl.uint32)
-    bits = (bits ^ (bits >> 16)) * 0x7FEB352D
     bits = (bits ^ (bits >> 15)) * 0x846CA68B
-    return bits ^ (bits >> 16)
+    return (bits ^ (bits >> 16)) | 1
 
 
 @triton.jit
 def keeps(row_bits, column_bits, threshold):
     """Tell for each place whether dropout keeps it, from the scrambled row and column.
 
-    Rows and columns are scrambled once each; a place costs one multiplication.
+    Rows and columns are scrambled once each; a place costs one multiplication. Odd numbers have an
+    inverse modulo 2**32, so that along every row and column all products are alike likely.
     """
-    bits = row_bits + column_bits
-    return (bits ^ (bits >> 15)) * 0x2C1B3C6D >= tl.cast(threshold, tl.uint32)
+    return row_bits * column_bits >= tl.cast(threshold, tl.uint32)
 
 
 @triton.jit(do_not_specialize=["seed", "threshold", "num_rows"])
