@@ -75,12 +75,14 @@ def _sees(queries, keys, left, right):
 
 
 @triton.jit
-def _weigh(scores, places, length, left, right, NEAR: tl.constexpr):
-    """Turn scores into weights: softmax over what a token sees."""
-    scores += tl.where(places < length, 0.0, -1e30)[None, :]
+def _weigh(scores, places, length, scale, left, right, NEAR: tl.constexpr, BLOCK: tl.constexpr):
+    """Turn products into weights: softmax over what a token sees."""
+    if length < BLOCK:
+        scores += tl.where(places < length, 0.0, -1e30)[None, :]
     if NEAR:
         scores = tl.where(_sees(places[:, None], places[None, :], left, right), scores, -1e30)
-    weights = tl.exp2(scores - tl.max(scores, 1)[:, None])
+    top = tl.max(scores, 1) * scale
+    weights = tl.exp2(scores * scale - top[:, None])
     return weights * (1 / tl.sum(weights, 1))[:, None]
 
 
@@ -108,8 +110,8 @@ def _read_text(
     q1, q2 = _load_turned(at + halves, cosine, sine, is_half, SIZE // 2, TURNS)
     k1, k2 = _load_turned(at + width + halves, cosine, sine, is_half, SIZE // 2, TURNS)
     v = tl.load(at + 2 * width + columns, mask=inside, other=0.0)
-    scores = (tl.dot(q1, tl.trans(k1)) + tl.dot(q2, tl.trans(k2))) * scale
-    weights = _weigh(scores, places, length, left, right, NEAR)
+    scores = tl.dot(q2, tl.trans(k2), tl.dot(q1, tl.trans(k1)))
+    weights = _weigh(scores, places, length, scale, left, right, NEAR, BLOCK)
     return rows, places, inside, is_half, cosine, sine, q1, q2, k1, k2, v, weights
 
 
@@ -159,7 +161,9 @@ def attend_short_backward(
         dropped = _drop(weights, is_kept, scale)
         dweights = _drop(dweights, is_kept, scale)
     to = qkv_grad + far * (3 * width) + head * SIZE
-    dv = tl.dot(tl.trans(dropped.to(do.dtype)), do) * keep_scale
+    dv = tl.dot(tl.trans(dropped.to(do.dtype)), do)
+    if DROPS:
+        dv *= keep_scale
     tl.store(to + 2 * width + columns, dv, mask=inside)
     delta = tl.sum(dweights * weights, 1)
     # Scores are powers of two: scale holds the logarithm of e, which the gradient has not.
@@ -201,12 +205,13 @@ def attend_long_forward(
         near = qkv + (start + keys).to(tl.int64)[:, None] * (3 * width) + head * SIZE + columns
         k = tl.load(near + width, mask=is_key, other=0.0)
         v = tl.load(near + 2 * width, mask=is_key, other=0.0)
-        scores = tl.dot(q, tl.trans(k)) * scale
-        scores += tl.where(keys < length, 0.0, -1e30)[None, :]
+        scores = tl.dot(q, tl.trans(k))
+        if begin + KEYS > length:
+            scores += tl.where(keys < length, 0.0, -1e30)[None, :]
         if NEAR:
             scores = tl.where(_sees(queries[:, None], keys[None, :], left, right), scores, -1e30)
-        higher = tl.maximum(top, tl.max(scores, 1))
-        weights = tl.exp2(scores - higher[:, None])
+        higher = tl.maximum(top, tl.max(scores, 1) * scale)
+        weights = tl.exp2(scores * scale - higher[:, None])
         fading = tl.exp2(top - higher)
         total = total * fading + tl.sum(weights, 1)
         top = higher
@@ -255,9 +260,10 @@ def attend_long_backward_queries(
         near = qkv + (start + keys).to(tl.int64)[:, None] * (3 * width) + head * SIZE + columns
         k = tl.load(near + width, mask=is_key, other=0.0)
         v = tl.load(near + 2 * width, mask=is_key, other=0.0)
-        scores = tl.dot(q, tl.trans(k)) * scale - log_sum[:, None]
-        scores += tl.where(keys < length, 0.0, -1e30)[None, :]
-        weights = tl.exp2(scores)
+        scores = tl.dot(q, tl.trans(k))
+        if begin + KEYS > length:
+            scores += tl.where(keys < length, 0.0, -1e30)[None, :]
+        weights = tl.exp2(scores * scale - log_sum[:, None])
         if NEAR:
             weights = tl.where(_sees(queries[:, None], keys[None, :], left, right), weights, 0.0)
         dweights = tl.dot(do, tl.trans(v))
