@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from bertworks.core.errors import DataError
-from bertworks.corpus.parquet import ROWS_AT_ONCE, read_column
+from bertworks.core.parquet import ROWS_AT_ONCE
+from bertworks.corpus.parquet import read_column
 
 TEXTS = [f"text {n}, 第{n}个" for n in range(2 * ROWS_AT_ONCE + 7)]
 

@@ -1,5 +1,8 @@
 """A fine-tuning batch is a pure function of the examples, the seed and the step."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +11,12 @@ from hypothesis import strategies as st
 
 from bertworks.core.batch import Batch
 from bertworks.core.seeds import random_at
-from bertworks.data.example_batches import ExampleBatches, length_sorted_batches
+from bertworks.data.example_batches import (
+    ExampleBatches,
+    MixedBatches,
+    length_sorted_batches,
+    share_steps,
+)
 from bertworks.data.packing import Features, Goal
 
 
@@ -89,3 +97,78 @@ def test_inference_batches_hold_every_text_once_with_its_place(
         assert sum(batch.layout.lengths) <= budget or len(found) == 1
     ordered = [length for _, batch in batches for length in batch.layout.lengths]
     assert ordered == sorted(lengths)
+
+
+# Several tasks
+
+
+def mixed(*, temperature: float = 1.0, seed: int = 7) -> MixedBatches:
+    """Mix three tasks of 23, 9 and 3 examples; the name of a task is in its goals."""
+    tasks = []
+    for number, count in enumerate((23, 9, 3)):
+        windows = [
+            [replace(window, goals={f"task{number}": Goal((1,))}) for window in own]
+            for own in make_windows(count, seed=number)
+        ]
+        tasks.append(ExampleBatches(windows, batch_size=4, seed=number))
+    return MixedBatches(tasks, temperature=temperature, seed=seed)
+
+
+def task_of(parts: list[Batch]) -> str:
+    (name,) = parts[0].targets
+    return name
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0, 1e6])
+def test_each_step_is_one_tasks_and_its_examples_all_come_before_any_comes_again(
+    temperature: float,
+) -> None:
+    batches = mixed(temperature=temperature)
+    seen: dict[str, list[int]] = {}
+    for step in range(40):
+        parts = batches.at(step)
+        seen.setdefault(task_of(parts), []).extend(sorted(set(parts[0].ids)))
+    assert len(seen) == 3
+    for name, count in (("task0", 23), ("task1", 9), ("task2", 3)):
+        ids = seen[name]
+        for first in range(0, len(ids) - count + 1, count):
+            assert sorted(ids[first : first + count]) == list(range(count))
+
+
+def test_at_a_temperature_of_one_every_example_comes_once_an_epoch() -> None:
+    batches = mixed()
+    assert (batches.steps_per_epoch, batches.steps_of_task) == (10, [6, 3, 1])
+    orders = []
+    for epoch in range(3):
+        names = [task_of(batches.at(10 * epoch + step)) for step in range(10)]
+        assert [names.count(name) for name in ("task0", "task1", "task2")] == [6, 3, 1]
+        orders.append(names)
+    assert orders[0] != orders[1] != orders[2]
+
+
+def test_a_mixed_batch_does_not_depend_on_what_was_asked_before() -> None:
+    batches = mixed()
+    later = [batches.at(step) for step in (17, 3, 28)]
+    for step, parts in zip((17, 3, 28), later, strict=True):
+        alone = mixed().at(step)
+        assert task_of(alone) == task_of(parts)
+        assert tokens_of(alone) == tokens_of(parts)
+    others = [task_of(mixed(seed=8).at(step)) for step in range(20)]
+    assert others != [task_of(batches.at(step)) for step in range(20)]
+
+
+@given(st.lists(st.integers(1, 900), min_size=1, max_size=7), st.floats(0.2, 50))
+def test_steps_are_shared_out_whole_and_none_goes_away_empty(
+    sizes: list[int], temperature: float
+) -> None:
+    steps = share_steps(sizes, temperature=temperature)
+    assert sum(steps) == sum(sizes)
+    assert min(steps) >= 1
+    by_size = sorted(zip(sizes, steps, strict=True))
+    assert all(small <= large + 1 for (_, small), (_, large) in pairwise(by_size))
+    assert share_steps(sizes, temperature=1.0) == sizes
+
+
+def test_a_hot_mix_is_even_and_a_cold_one_is_not() -> None:
+    assert share_steps([90, 9, 1], temperature=1e9) == [34, 33, 33]
+    assert share_steps([90, 9, 1], temperature=2.0) == [70, 22, 8]

@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertworks.core.pieces import IGNORE, SpecialIds
-from bertworks.data.packing import Features, Goal, flatten, group_by_budget, join_pieces
+from bertworks.data.packing import (
+    Features,
+    Goal,
+    flatten,
+    flatten_parts,
+    group_by_budget,
+    join_pieces,
+)
 
 
 def text(tokens: list[int], **changes: object) -> Features:
@@ -124,3 +131,22 @@ def test_groups_keep_the_order_lose_nothing_and_stay_in_the_budget(
 def test_a_text_over_the_budget_has_a_group_of_its_own() -> None:
     groups = group_by_budget(np.array([3, 3, 11, 3, 3]), budget=lambda _: 7)
     assert groups == [slice(0, 2), slice(2, 3), slice(3, 5)]
+
+
+def grouped(tokens: list[int], group: int, *, example: int = 0) -> Features:
+    """Make a text with two rows that are weighed against others of its group."""
+    return text(tokens, goals={"pick": Goal((0, 1), (0, 0), group=group)}, example=example)
+
+
+def test_rows_are_grouped_within_an_example_only() -> None:
+    texts = [grouped([1], 0, example=4), grouped([2], 1, example=4), grouped([3], 0, example=4)]
+    target = flatten([*texts, grouped([4], 0, example=5)]).targets["pick"]
+    assert target.groups.tolist() == [0, 0, 1, 1, 0, 0, 2, 2]
+    assert target.count == 3
+
+
+def test_examples_that_name_the_same_line_are_not_grouped_together() -> None:
+    first = [grouped([1, 1, 1], 0), grouped([2], 0)]
+    (batch,) = flatten_parts([first, [grouped([3, 3], 0)]], count=1)
+    assert batch.tokens.tolist() == [2, 3, 3, 1, 1, 1]  # short texts first
+    assert batch.targets["pick"].groups.tolist() == [0, 0, 1, 1, 0, 0]

@@ -1,10 +1,11 @@
-"""Labelled rows are read from JSONL, CSV and TSV, and bad ones are named by their line."""
+"""Labelled rows become examples, and bad ones are named by their line."""
 
 import gzip
 import io
 import json
 import lzma
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +18,13 @@ from bertworks.core.lines import STANDARD_INPUT
 from bertworks.core.quarantine import Quarantine
 from bertworks.data.examples import TextExample
 from bertworks.data.forms import label_name
-from bertworks.data.rows import find_form, parse_columns, read_examples, stream_examples
+from bertworks.data.rows import (
+    find_form,
+    parse_columns,
+    read_examples,
+    read_rows,
+    stream_examples,
+)
 
 Write = Callable[[str, str | bytes], Path]
 
@@ -288,3 +295,125 @@ def test_columns_tell_the_form_of_a_file(file: Write, columns: str, form: str) -
     renamed = {f"their {name}": value for name, value in row.items()}
     names = {name: f"their {name}" for name in row}
     assert find_form(file("b.jsonl", json.dumps(renamed) + "\n"), names) == form
+
+
+@pytest.mark.parametrize(
+    ("columns", "form"),
+    [("text text_b score", "score"), ("text label", "label"), ("text text_b", "texts")],
+)
+def test_among_several_forms_the_columns_choose(file: Write, columns: str, form: str) -> None:
+    path = file("a.jsonl", json.dumps(dict.fromkeys(columns.split(), "x")) + "\n")
+    assert find_form(path, among=("score", "label", "texts")) == form
+    assert find_form(path, among=("tags",)) == "tags"
+
+
+# What is bad in a row, whatever its form
+
+
+@pytest.mark.parametrize(
+    ("form", "good", "bad", "reason"),
+    [
+        (
+            "tags",
+            {"tokens": ["a", "b"], "tags": ["O", "O"]},
+            {"tags": ["O"]},
+            "2 tokens but 1 tags",
+        ),
+        (
+            "score",
+            {"text": "x", "score": 1.5},
+            {"score": float("nan")},
+            "'score' is nan; it must be",
+        ),
+        ("score", {"text": "x", "score": "2"}, {"score": "inf"}, "'score' is 'inf'; it must be a"),
+        (
+            "answers",
+            {"question": "q", "passage": "a b", "answers": [{"text": "b", "start": 2}]},
+            {"answers": [{"text": "c", "start": 0}]},
+            "the answer 'c' is not in its passage",
+        ),
+        (
+            "choice",
+            {"question": "q", "choices": ["x", "y"], "label": 1},
+            {"label": 2},
+            "the label '2' names none of 2 choices",
+        ),
+        ("aspect", {"text": "x", "aspect": "y", "label": 0}, {"aspect": ""}, "'aspect' is empty"),
+    ],
+)
+def test_a_bad_row_of_any_form_is_named_by_file_and_line(
+    file: Write, form: str, good: dict[str, object], bad: dict[str, object], reason: str
+) -> None:
+    lines = [json.dumps(good), json.dumps(good | bad), json.dumps(good)]
+    quarantine = Quarantine()
+    path = file("a.jsonl", "\n".join(lines))
+    assert [e.line for e in stream_examples(path, quarantine, form=form)] == [1, 3]
+    [row] = quarantine.rows
+    assert (row.file, row.line) == (str(path), 2)
+    assert row.reason.startswith(reason)
+
+
+def test_a_number_is_a_number_of_a_choice_even_where_choices_are_numbers(file: Write) -> None:
+    rows = [{"question": "q", "choices": ["1", "2", "0"], "label": label} for label in (0, "0")]
+    path = file("a.jsonl", "\n".join(map(json.dumps, rows)))
+    assert [e.label for e in stream_examples(path, Quarantine(), form="choice")] == [0, 2]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.tsv", "a.csv", "a.json"])
+def test_a_text_of_a_hundred_thousand_characters_is_read_whole(file: Write, name: str) -> None:
+    text = "字 and so on " * 10_000
+    table = {"a.tsv": f"text\tlabel\n{text}\t1\n", "a.csv": f"text,label\n{text},1\n"}
+    row = json.dumps({"text": text, "label": 1})
+    [found] = read(file(name, table.get(name, row)))[0]
+    assert found.text == text
+
+
+def test_mixed_encodings_cost_only_the_lines_that_are_not_utf8(file: Write) -> None:
+    lines = [f"文本 {n}\t{n % 2}".encode() for n in range(9)]
+    lines[4] = "另一种\t1".encode("gb18030")
+    examples, bad = read(file("a.tsv", b"text\tlabel\n" + b"\n".join(lines)))
+    assert len(examples) == 8
+    assert bad == [(6, "not UTF-8 at byte 0")]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.tsv", "a.csv", "a.json", "a.txt", "a.conll"])
+@pytest.mark.parametrize("encoding", ["utf-16", "gb18030"])
+def test_a_file_in_another_encoding_is_one_sentence(file: Write, name: str, encoding: str) -> None:
+    path = file(name, "这家酒店\t很好\n".encode(encoding) * 5)
+    with pytest.raises(DataError, match=f"not UTF-8 but perhaps {encoding.upper()}; convert it"):
+        read_examples(path, Quarantine())
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.txt", "a.conll", "a.parquet", "a.tsv.gz"])
+def test_an_empty_file_of_any_layout_is_one_sentence(file: Write, name: str) -> None:
+    for content in (b"", gzip.compress(b"")) if name.endswith("gz") else (b"",):
+        with pytest.raises(DataError, match=rf"{name} (is empty|holds no rows); give a file"):
+            read_examples(file(name, content), Quarantine(), form="tags")
+
+
+def test_what_was_guessed_is_said_once_and_what_is_plain_not_at_all(
+    file: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = file("a.tsv", "sentence\tlabel\nx\t1\ny\t0\n")
+    assert find_form(path) == "label"
+    assert capsys.readouterr().err == ""
+    read_examples(path, Quarantine())
+    assert capsys.readouterr().err == "columns of a.tsv: text=sentence label=label (guessed)\n"
+    read_examples(path, Quarantine(), columns=parse_columns(("text=sentence",)))
+    assert capsys.readouterr().err == ""
+
+
+def test_memory_does_not_grow_with_the_file(file: Write) -> None:
+    peaks = []
+    for num_rows in (3_000, 9_000):
+        path = file("a.tsv", "sentence\tlabel\n" + f"{'x y ' * 99}\t1\n" * num_rows)
+        tracemalloc.start()
+        assert sum(1 for _ in stream_examples(path, Quarantine())) == num_rows
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.1 * peaks[0]
+
+
+def test_rows_of_a_table_may_be_read_as_they_are(file: Write) -> None:
+    rows = read_rows(file("a.jsonl", '{"id": 7}\n\n{"other": 8}\n'), Quarantine())
+    assert list(rows) == [(1, {"id": 7}), (3, {"other": 8})]

@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertworks.core.errors import UsageError
-from bertworks.data.windows import cut_pair, cut_places, cut_spans, cut_text
+from bertworks.core.errors import DataError, UsageError
+from bertworks.data.windows import (
+    cut_beside,
+    cut_centered,
+    cut_pair,
+    cut_places,
+    cut_spans,
+    cut_text,
+    pieces_near,
+)
 
 
 @given(st.integers(0, 99), st.integers(1, 40))
@@ -91,3 +99,73 @@ def test_every_place_is_asked_for_once_in_a_window_that_shows_it(length, room, w
     assert [(start, end) for start, end, _ in windows] == cut_spans(length, room=room)
     assert all(0 <= place < end - start for start, end, at in windows for place in at)
     assert [start + place for start, _, at in windows for place in at] == places.tolist()
+
+
+@given(st.integers(0, 99), st.integers(1, 40), st.integers(1, 60))
+def test_windows_begin_as_far_apart_as_is_asked_and_leave_no_gap(
+    length: int, room: int, step: int
+) -> None:
+    spans = cut_spans(length, room=room, step=step)
+    assert {piece for start, end in spans for piece in range(start, end)} == set(range(length))
+    assert all(b - a == min(step, room) for (a, _), (b, _) in pairwise(spans))
+    assert all(end < length for _, end in spans[:-1])
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=4), st.integers(0, 99), st.integers(2, 40))
+def test_texts_beside_a_longer_one_share_its_windows(
+    kept: list[int], length: int, room: int
+) -> None:
+    shown, spans = cut_beside([np.arange(count) for count in kept], length, room=room)
+    assert {piece for start, end in spans for piece in range(start, end)} == set(range(length))
+    for pieces, count in zip(shown, kept, strict=True):
+        assert pieces.tolist() == list(range(count))[count - len(pieces) :]  # its end
+        assert all(len(pieces) + end - start <= room for start, end in spans)
+        assert len(pieces) == count or len(pieces) == max(room // 2, room - length)
+
+
+def test_texts_without_any_room_are_refused() -> None:
+    with pytest.raises(UsageError, match="room for 1 pieces of two texts; raise --longest"):
+        cut_beside([np.arange(3)], 5, room=1)
+
+
+@given(st.integers(1, 99), st.integers(1, 40), st.sets(st.integers(0, 98)))
+def test_every_place_is_asked_for_where_most_is_seen_around_it(length, room, wanted) -> None:
+    places = np.array(sorted(place for place in wanted if place < length), dtype=np.int64)
+    windows = cut_centered(length, places, room=room)
+    assert [(start, end) for start, end, _ in windows] == cut_spans(length, room=room)
+    assert sorted(number for _, _, asked in windows for number in asked) == [*range(len(places))]
+
+    def seen(place: int, start: int, end: int) -> int:
+        if not start <= place < end:
+            return -1
+        sides = (place - start if start else length, end - 1 - place if end < length else length)
+        return min(sides)
+
+    for start, end, asked in windows:
+        for place in places[asked]:
+            assert seen(place, start, end) == max(
+                seen(place, *span) for span in cut_spans(length, room=room)
+            )
+            assert seen(place, start, end) >= 0
+
+
+@given(st.data(), st.integers(2, 90), st.integers(8, 60))
+def test_what_lies_nearest_to_marked_places_is_shown(data, length: int, room: int) -> None:
+    starts = [data.draw(st.integers(0, length - 1)) for _ in range(2)]
+    places = [(start, min(start + data.draw(st.integers(1, 4)), length)) for start in starts]
+    shown = pieces_near(length, places, room=room)
+    assert shown.tolist() == sorted(set(shown.tolist()))
+    assert len(shown) == min(length, room)
+    assert {piece for place in places for piece in range(*place)} <= set(shown.tolist())
+
+    def distance(piece: int) -> int:
+        return min(max(start - piece, piece - end + 1, 0) for start, end in places)
+
+    hidden = set(range(length)) - set(shown.tolist())
+    if hidden:
+        assert max(map(distance, shown.tolist())) <= min(map(distance, hidden))
+
+
+def test_places_that_do_not_fit_are_said_to_be_too_long() -> None:
+    with pytest.raises(DataError, match="take 9 pieces, but a window has room for 8"):
+        pieces_near(50, [(0, 5), (20, 24)], room=8)

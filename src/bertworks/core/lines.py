@@ -71,25 +71,33 @@ def read_lines(
     file: Path, quarantine: Quarantine, *, longest: int = LONGEST_LINE
 ) -> Iterator[tuple[int, str]]:
     """Yield (line number, text) of every line that can be read as text."""
+    for number, line in read_every_line(file, quarantine, longest=longest):
+        if line is not None:
+            yield number, line
+
+
+def read_every_line(
+    file: Path, quarantine: Quarantine, *, longest: int = LONGEST_LINE
+) -> Iterator[tuple[int, str | None]]:
+    """Yield (line number, text) of every line; one that is set aside is None."""
     for number, raw in _raw_lines(file, longest):
-        if len(raw) > longest:
-            quarantine.add(file, number, f"longer than {longest:,} bytes; split it into lines")
-            continue
-        try:
-            line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            quarantine.add(file, number, _wrong_encoding(raw, error))
-            continue
-        if "\0" in line:
-            quarantine.add(file, number, "holds a NUL character")
-            continue
+        line, reason = None, f"longer than {longest:,} bytes; split it into lines"
+        if len(raw) <= longest:
+            line, reason = _decode(raw, is_first=number == 1)
+        if line is None:
+            quarantine.add(file, number, reason)
         yield number, line
 
 
-def _wrong_encoding(raw: bytes, error: UnicodeDecodeError) -> str:
-    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "not UTF-8 but UTF-16; convert the file"
-    return f"not UTF-8 at byte {error.start}"
+def _decode(raw: bytes, *, is_first: bool) -> tuple[str | None, str]:
+    """Return a line as text, or None and the reason."""
+    try:
+        line = raw.decode("utf-8-sig" if is_first else "utf-8")
+    except UnicodeDecodeError as error:
+        if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return None, "not UTF-8 but UTF-16; convert the file"
+        return None, f"not UTF-8 at byte {error.start}"
+    return (None, "holds a NUL character") if "\0" in line else (line, "")
 
 
 def _raw_lines(file: Path, longest: int) -> Iterator[tuple[int, bytes]]:

@@ -1,6 +1,6 @@
 """Labelled data in memory: what an example of each form holds."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Place = tuple[int, int]  # where something begins and ends in a text, in characters
 
@@ -49,6 +49,7 @@ class Found:
 
     text: str
     start: int | None  # None: it is not there in these very words
+    is_moved: bool = field(default=False, compare=False)  # it was said to stand elsewhere
 
 
 @dataclass(frozen=True)

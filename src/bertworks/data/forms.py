@@ -83,6 +83,22 @@ class Row:
             raise DataError("a value holds half of a surrogate pair")
         return named
 
+    def label_set(self, name: str) -> tuple[str, ...]:
+        """Return the names of labels: of a list, or of a text with | between them."""
+        found = self.value(name)
+        if isinstance(found, str):
+            items = found.split("|") if found.strip() else []
+        else:
+            items = self.items(name)
+        named = [label_name(item) for item in items]
+        labels = [label for label in named if label is not None and is_unicode(label)]
+        if len(labels) < len(named):
+            raise DataError(
+                f"{self._named(name)!r} is {found!a:.60}; a label is a string, a whole number or "
+                "true/false"
+            )
+        return tuple(dict.fromkeys(labels))
+
     def number(self, name: str) -> float:
         """Return a number, which may be written as text."""
         found = self.value(name)
@@ -145,17 +161,17 @@ def _labels(row: Row) -> TextExample:
     text, text_b = row.text("text"), row.optional_text("text_b")
     if not row.is_labelled:
         return TextExample(text, text_b, line=row.line)
-    names = [label_name(item) for item in row.items("labels")]
-    if None in names:
-        raise DataError("one of the labels is no string, whole number or true/false")
-    labels = tuple(dict.fromkeys(name for name in names if name is not None))
-    return TextExample(text, text_b, labels=labels, line=row.line)
+    return TextExample(text, text_b, labels=row.label_set("labels"), line=row.line)
 
 
 def _score(row: Row) -> TextExample:
     text, text_b = row.text("text"), row.optional_text("text_b")
     score = row.number("score") if row.is_labelled else None
     return TextExample(text, text_b, score=score, line=row.line)
+
+
+def _texts(row: Row) -> TextExample:
+    return TextExample(row.text("text"), row.optional_text("text_b"), line=row.line)
 
 
 def _aspect(row: Row) -> TextExample:
@@ -254,7 +270,8 @@ def _find_answer(text: Any, start: Any, passage: str) -> Found:
     if passage[said : said + len(text)] == text:
         return Found(text, said)
     places = [found.start() for found in re.finditer(f"(?={re.escape(text)})", passage)]
-    return Found(text, min(places, key=lambda place: abs(place - said), default=None))
+    nearest = min(places, key=lambda place: abs(place - said), default=None)
+    return Found(text, nearest, is_moved=start is not None and nearest is not None)
 
 
 def _choice(row: Row) -> ChoiceExample:
@@ -269,7 +286,7 @@ def _choice(row: Row) -> ChoiceExample:
 def _chosen(row: Row, choices: tuple[str, ...]) -> int:
     """Return which choice is meant by a number from 0 on, a letter or its very text."""
     said = row.label()
-    if said in choices:
+    if said in choices and not isinstance(row.value("label"), int):
         return choices.index(said)
     letter = string.ascii_uppercase.find(said) if len(said) == 1 else -1
     index = int(said) if said.isdecimal() else letter
@@ -292,6 +309,7 @@ FORMS: dict[str, Form] = {
     "label": Form(("text", "text_b"), ("label",), _label),
     "labels": Form(("text", "text_b"), ("labels",), _labels),
     "score": Form(("text", "text_b"), ("score",), _score),
+    "texts": Form(("text", "text_b"), (), _texts),
     "aspect": Form(("text", "aspect"), ("label",), _aspect),
     "tags": Form(("text", "tokens"), ("tags", "spans"), _tags),
     "intent_slots": Form(("text", "tokens"), ("tags", "intent"), _intent_slots),

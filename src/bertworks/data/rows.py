@@ -1,24 +1,17 @@
-"""Files of labelled data: rows of JSONL, CSV or TSV as examples."""
+"""Files of labelled data as examples, whatever layout they have."""
 
-import csv
-import json
-from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from bertworks.core.errors import DataError, UsageError
-from bertworks.core.lines import (
-    COMPRESSIONS,
-    STANDARD_INPUT,
-    plain_suffix,
-    read_lines,
-    require_content,
-)
+from bertworks.core.progress import say
 from bertworks.core.quarantine import Quarantine
-from bertworks.data.forms import COLUMNS, TELLTALES, make_example
-
-Columns = Mapping[str, str]  # our name of a column -> the file's
+from bertworks.data.cells import arrange
+from bertworks.data.columns import Columns
+from bertworks.data.forms import COLUMNS, FORMS, make_example
+from bertworks.data.layouts import open_source, open_table, tell_form
+from bertworks.data.tables import Rows
 
 
 def read_examples(
@@ -30,7 +23,6 @@ def read_examples(
     labelled: bool = True,
 ) -> list[Any]:
     """Return the examples of a file; rows that cannot be used go to the quarantine."""
-    require_content(file)
     own = Quarantine()  # each file must be mostly good, however long the others are
     examples = list(stream_examples(file, own, form=form, columns=columns, labelled=labelled))
     own.check(remedy="mend the file, or name its columns with --columns")
@@ -47,11 +39,21 @@ def stream_examples(
     form: str = "label",
     columns: Columns | None = None,
     labelled: bool = True,
+    tells: bool = True,
 ) -> Iterator[Any]:
-    """Yield the examples of a file, or of JSON lines from standard input, one by one."""
-    for line, row in _rows(file, quarantine):
+    """Yield the examples of a file, or of JSON lines from standard input, one by one.
+
+    It tells a person how the file is read, unless that was told before.
+    """
+    source = open_source(file, form=form, columns=columns, labelled=labelled)
+    if source.note and tells:
+        say(source.note)
+    wanted = {*FORMS[form].inputs, *(FORMS[form].gold if labelled else ())}
+    wanted |= {"spans"} if "tags" in wanted else set()
+    for line, values in source.read(quarantine):
         try:
-            found = make_example(row, line, form=form, columns=columns, labelled=labelled)
+            row = arrange(values, source.columns, wanted)
+            found = make_example(row, line, form=form, columns=source.columns, labelled=labelled)
         except DataError as error:
             quarantine.add(file, line, str(error))
         else:
@@ -59,12 +61,16 @@ def stream_examples(
             yield found
 
 
-def find_form(file: Path, columns: Columns | None = None) -> str:
-    """Return the form that the columns of a file's first row speak of."""
-    require_content(file)
-    _, row = next(_rows(file, Quarantine()), (0, {}))
-    told = (form for ours, form in TELLTALES.items() if (columns or {}).get(ours, ours) in row)
-    return next(told, "label")
+def find_form(
+    file: Path, columns: Columns | None = None, *, among: Sequence[str] | None = None
+) -> str:
+    """Return the form that a file speaks of, by its layout or its columns, perhaps of several."""
+    return tell_form(file, columns or {}, among=among)
+
+
+def read_rows(file: Path, quarantine: Quarantine) -> Rows:
+    """Yield the lines and the rows of a table as they are, under the names it gives its columns."""
+    return open_table(file).read(quarantine)
 
 
 def parse_columns(pairs: tuple[str, ...]) -> dict[str, str]:
@@ -76,76 +82,3 @@ def parse_columns(pairs: tuple[str, ...]) -> dict[str, str]:
             raise UsageError(f"--columns takes NAME=COLUMN with {', '.join(COLUMNS)}; got {pair!r}")
         columns[ours] = theirs
     return columns
-
-
-def _rows(file: Path, quarantine: Quarantine) -> Iterator[tuple[int, dict[str, Any]]]:
-    if file != STANDARD_INPUT:
-        require_content(file)
-    reader = _READERS.get(".jsonl" if file == STANDARD_INPUT else plain_suffix(file))
-    if reader is None:
-        known = ", ".join(_READERS)
-        raise UsageError(
-            f"{file} has no known format; its name should end with {known}, which may be "
-            f"followed by {', '.join(COMPRESSIONS)}"
-        )
-    return reader(file, quarantine)
-
-
-def _read_jsonl(file: Path, quarantine: Quarantine) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in read_lines(file, quarantine):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            row = None
-        if isinstance(row, dict):
-            yield number, row
-        else:
-            quarantine.add(file, number, "not a JSON object")
-
-
-def _read_tsv(file: Path, quarantine: Quarantine) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Split on tabs alone: the public sets hold bare quote characters."""
-    rows = ((n, line.rstrip("\r\n").split("\t")) for n, line in read_lines(file, quarantine))
-    return _with_header(file, rows, quarantine)
-
-
-def _read_csv(file: Path, quarantine: Quarantine) -> Iterator[tuple[int, dict[str, Any]]]:
-    return _with_header(file, _csv_rows(file, quarantine), quarantine)
-
-
-def _csv_rows(file: Path, quarantine: Quarantine) -> Iterator[tuple[int, list[str]]]:
-    """Yield each row with the line on which it begins; a broken one costs all lines it took."""
-    taken: list[int] = []
-
-    def lines() -> Iterator[str]:
-        for number, line in read_lines(file, quarantine):
-            taken.append(number)
-            yield line
-
-    rows = csv.reader(lines(), strict=True)
-    while True:
-        taken.clear()
-        try:
-            yield from ((taken[0], row) for row in islice(rows, 1))
-        except csv.Error as error:
-            for number in taken:
-                quarantine.add(file, number, f"not CSV: {error}")
-        if not taken:
-            return
-
-
-def _with_header(
-    file: Path, rows: Iterator[tuple[int, list[str]]], quarantine: Quarantine
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    _, header = next(rows, (0, []))
-    for number, row in rows:
-        if len(row) == len(header):
-            yield number, dict(zip(header, row, strict=True))
-        elif any(row):
-            quarantine.add(file, number, f"{len(row)} columns, but the header has {len(header)}")
-
-
-_Reader = Callable[[Path, Quarantine], Iterator[tuple[int, dict[str, Any]]]]
-_READERS: dict[str, _Reader] = {".jsonl": _read_jsonl, ".tsv": _read_tsv, ".csv": _read_csv}

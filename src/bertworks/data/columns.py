@@ -1,0 +1,226 @@
+"""Which columns of a file hold what: by their names, never by guessing between two."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from bertworks.core.errors import DataError, UsageError
+from bertworks.data.forms import COLUMNS, FORMS, TELLTALES
+
+Columns = Mapping[str, str]  # our name of a column -> the file's, or several with commas between
+
+# Names under which the public sets have our columns. Those of one group are equally sure, so two
+# of them in a file are one too many; a later group counts only where the earlier ones fail.
+ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "text": (
+        ("sentence",),
+        ("text_a",),
+        ("content", "review", "comment", "tweet", "message", "utterance", "body", "title"),
+    ),
+    "label": (
+        ("gold_label",),
+        ("class", "category", "quality", "is_duplicate", "sentiment", "polarity", "target"),
+        ("entailment_judgment", "gold", "topic"),
+    ),
+    "labels": (("classes", "categories", "topics"),),
+    "score": (
+        ("similarity", "similarity_score", "relatedness_score", "relatedness"),
+        ("rating", "stars"),
+    ),
+    "aspect": (("term", "aspect_term", "target"),),
+    "tokens": (("words",),),
+    "tags": (("ner_tags", "pos_tags", "chunk_tags", "slots", "ner", "pos"),),
+    "spans": (("entities",),),
+    "intent": (("label", "category"),),
+    "question": (("query", "prompt", "stem", "startphrase", "ctx"),),
+    "passage": (("context", "paragraph", "article", "dialogue"),),
+    "answers": (("answer",),),
+    "choices": (("options", "endings"),),
+}
+WEAK_NAMES = ALIASES["text"][-1]  # which a file may have beside a text of another name
+ALIASES_OF_FORM = {
+    ("score", "score"): (*ALIASES["score"], ("label",)),
+    ("choice", "label"): (("answer", "answerkey", "answer_key", "correct"),),
+    ("relation", "label"): (("relation",),),
+}
+OURS = ("text", "text_b")
+PAIRS = (
+    ("sentence1", "sentence2"),
+    ("text_a", "text_b"),
+    ("premise", "hypothesis"),
+    ("question1", "question2"),
+    ("question", "sentence"),
+    ("#1 string", "#2 string"),
+    ("sentence_a", "sentence_b"),
+    ("text1", "text2"),
+    ("s1", "s2"),
+)
+_CHOICE = re.compile(r"([a-z]*?)[_ ]?(\d|[a-h])")
+_CHOICE_WORDS = ("", "choice", "option", "ending", "answer")
+_NEEDED = {  # one of each, beside what is sought
+    "label": (("text",),),
+    "labels": (("text",),),
+    "score": (("text",),),
+    "texts": (("text",),),
+    "aspect": (("text",), ("aspect",)),
+    "tags": (("tokens", "text"),),
+    "intent_slots": (("tokens", "text"),),
+    "answers": (("question",), ("passage",)),
+    "choice": (("question",), ("choices",)),
+    "relation": (("text",), ("first",), ("second",)),
+}
+_SURE_SIGNS = {  # columns that no other form has together
+    "choice": {"question", "choices", "label"},
+    "answers": {"question", "passage", "answers"},
+    "tags": {"tokens", "tags"},
+}
+_OPTIONAL = {"choice": (("passage",),)}
+_PAIRED = ("label", "labels", "score", "texts")
+
+
+def is_header(cells: Sequence[str], given: Columns) -> bool:
+    """Tell whether the first row of a table names columns, known ones or those that were given."""
+    known = {alias for groups in ALIASES.values() for group in groups for alias in group}
+    known |= {name for pair in PAIRS for name in pair} | {*COLUMNS} - {"id", "first", "second"}
+    folded = [_folded(cell) for cell in cells]
+    asked = {part for theirs in given.values() for part in (theirs, *theirs.split(","))}
+    names = {name for name in asked if not name.isdecimal()}  # numbers are places, not names
+    return any(name in known for name in folded) or any(cell in names for cell in cells)
+
+
+def match_names(
+    names: Sequence[str], form: str, given: Columns, *, labelled: bool = True
+) -> dict[str, str]:
+    """Return the columns that a form needs as far as names tell them, given ones first."""
+    found = dict(given)
+    gold = FORMS[form].gold if labelled else ()
+    for ours in (*FORMS[form].inputs, *gold):
+        free = _free(names, found)
+        if ours not in found and ours in free:
+            found[ours] = free[ours]
+    if form in _PAIRED and "text" not in found:
+        found |= _pair(_free(names, found))
+    if form == "choice" and "choices" not in found:
+        found |= _several_choices(_free(names, found))
+    wanted = [*_NEEDED[form], *_OPTIONAL.get(form, ())]
+    wanted += [(ours,) for ours in gold] if form == "intent_slots" else [gold]
+    for any_of in wanted:
+        for ours in any_of:
+            if not found.keys() & set(any_of):
+                found |= _alias(ours, form, _free(names, found))
+    _refuse_twins(found, names)
+    return found
+
+
+def choose_form(names: Sequence[str], given: Columns, among: Sequence[str]) -> str | None:
+    """Return the first of several forms that a file has the columns of, by our names if it may."""
+    for form in among:
+        gold = FORMS[form].gold
+        if all(given.get(ours, ours) in names for ours in gold) and gold:
+            return form
+    for form in sorted(among, key=lambda form: not FORMS[form].gold):
+        found = match_names(names, form, given)
+        has_gold = not FORMS[form].gold or set(FORMS[form].gold) & found.keys()
+        if has_gold and not missing_inputs(form, found):
+            return form
+    return None
+
+
+def form_of(names: Sequence[str], given: Columns) -> str:
+    """Return the form that the names of columns speak of."""
+    told = next((form for ours, form in TELLTALES.items() if given.get(ours, ours) in names), None)
+    if told:
+        return told
+    for form, sure in _SURE_SIGNS.items():
+        if sure <= _matched(names, form, given).keys():
+            return form
+    if "label" in given or "label" in names:
+        return "label"
+    label, score = (_alias(ours, ours, _free(names, given)) for ours in ("label", "score"))
+    score = {} if score.get("score") == "label" else score
+    if label and score:
+        raise UsageError(
+            f"may be meant for its {label['label']} or its {score['score']}; name the --task"
+        )
+    return "score" if score else "label"
+
+
+def _matched(names: Sequence[str], form: str, given: Columns) -> dict[str, str]:
+    found = match_names(names, form, given, labelled=False)
+    return match_names(names, form, given) if not missing_inputs(form, found) else {}
+
+
+def missing_inputs(form: str, found: Iterable[str]) -> list[str]:
+    """Return which columns a form cannot do without and has not."""
+    return [" or ".join(any_of) for any_of in _NEEDED[form] if not set(any_of) & set(found)]
+
+
+def cannot_tell(
+    names: Sequence[str], form: str, *, has_names: bool = True, labelled: bool = True
+) -> DataError:
+    """Return the error of columns that nobody knows, with the flag that mends it."""
+    wanted = [any_of[0] for any_of in _NEEDED[form]]
+    wanted += FORMS[form].gold[:1] if labelled else ()
+    flag = " ".join(f"{ours}=COLUMN" for ours in wanted)
+    return DataError(
+        f"has {'' if has_names else 'no known header and '}the columns {', '.join(names)}, and "
+        f"which of them hold what cannot be told; say it with --columns {flag}"
+    )
+
+
+def _folded(name: str) -> str:
+    return name.strip().casefold()
+
+
+def _free(names: Sequence[str], found: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns that hold nothing yet, by their names in small letters."""
+    used = {part for theirs in found.values() for part in (theirs, *theirs.split(","))}
+    return {_folded(name): name for name in reversed(names) if name not in used}
+
+
+def _alias(ours: str, form: str, free: Mapping[str, str]) -> dict[str, str]:
+    for group in ALIASES_OF_FORM.get((form, ours), ALIASES.get(ours, ())):
+        there = [free[alias] for alias in group if alias in free]
+        if len(there) == 1:
+            return {ours: there[0]}
+        if there:
+            raise DataError(
+                f"has more than one column that may hold the {ours}: {', '.join(there)}; choose "
+                f"with --columns {ours}=COLUMN"
+            )
+    return {}
+
+
+def _pair(free: Mapping[str, str]) -> dict[str, str]:
+    pairs = [pair for pair in PAIRS if all(name in free for name in pair)]
+    if len(pairs) > 1:
+        shown = ", ".join("/".join(free[name] for name in pair) for pair in pairs)
+        raise DataError(
+            f"has more than one pair of texts: {shown}; choose with --columns text=COLUMN "
+            "text_b=COLUMN"
+        )
+    return {ours: free[name] for pair in pairs for ours, name in zip(OURS, pair, strict=True)}
+
+
+def _several_choices(free: Mapping[str, str]) -> dict[str, str]:
+    """Return columns that hold a choice each, as A, B, C or ending0, ending1, in their order."""
+    for word in _CHOICE_WORDS:
+        marks = {match[2]: name for name, match in _marked(free) if match[1] == word}
+        for first in ("a", "0", "1"):
+            run: list[str] = []
+            while (mark := chr(ord(first) + len(run))) in marks:
+                run.append(marks[mark])
+            is_letters = first == "a" or word
+            if len(run) > 1 and is_letters:
+                return {"choices": ",".join(run)}
+    return {}
+
+
+def _marked(free: Mapping[str, str]) -> list[tuple[str, re.Match[str]]]:
+    found = ((name, _CHOICE.fullmatch(folded)) for folded, name in free.items())
+    return [(name, match) for name, match in found if match]
+
+
+def _refuse_twins(found: Mapping[str, str], names: Sequence[str]) -> None:
+    for name in found.values():
+        if names.count(name) > 1:
+            raise DataError(f"has two columns {name!r}; rename one of them")

@@ -1,0 +1,313 @@
+"""In which layout a file of labelled data is, and which of its columns are ours."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertworks.core.errors import BertworksError, DataError, UsageError
+from bertworks.core.lines import COMPRESSIONS, STANDARD_INPUT, plain_suffix, require_content
+from bertworks.core.quarantine import Quarantine
+from bertworks.data.bare_tables import guess_columns, guess_form
+from bertworks.data.columns import (
+    WEAK_NAMES,
+    Columns,
+    cannot_tell,
+    choose_form,
+    form_of,
+    is_header,
+    match_names,
+    missing_inputs,
+)
+from bertworks.data.first_lines import read_head
+from bertworks.data.forms import FORMS
+from bertworks.data.json_documents import json_layout, read_dream, read_list, read_squad
+from bertworks.data.line_groups import is_aspects, read_aspects, read_intents, require_intents
+from bertworks.data.tables import (
+    Table,
+    open_cells,
+    open_objects,
+    read_csv,
+    read_jsonl,
+    read_parquet_rows,
+    read_tsv,
+)
+from bertworks.data.tagged_lines import (
+    is_conll,
+    is_conllu,
+    is_segmented,
+    read_conll,
+    read_conllu,
+    read_segmented,
+)
+
+Rows = Iterator[tuple[int, dict[str, Any]]]
+SUFFIXES = (".jsonl", ".tsv", ".csv", ".parquet", ".json", ".conll", ".conllu", ".txt")
+CONLL_SUFFIXES = (".conll", ".bio", ".iob", ".iob2", ".bmes", ".bioes", ".bilou")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """An official layout whose rows have our columns."""
+
+    name: str
+    form: str
+    read: Callable[[Path, Quarantine, Columns], Rows]
+    chooses: tuple[str, ...] = ()  # columns of ours that --columns may take from elsewhere
+
+
+CONLL = Layout("CoNLL: the token first, its tag last", "tags", read_conll, ("tokens", "tags"))
+CONLLU = Layout("CoNLL-U", "tags", read_conllu, ("tags",))
+SEGMENTED = Layout("words with two spaces between them", "tags", read_segmented, ("tags",))
+ASPECTS = Layout("aspects in three lines each", "aspect", read_aspects)
+INTENTS = Layout("utterances, slots and intents in three files", "intent_slots", read_intents)
+SQUAD = Layout("SQuAD JSON", "answers", read_squad)
+DREAM = Layout("DREAM JSON", "choice", read_dream)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of labelled data, understood."""
+
+    form: str
+    columns: Columns
+    read: Callable[[Quarantine], Rows]
+    note: str | None = None  # what was guessed
+
+
+def open_source(
+    file: Path, *, form: str | None, columns: Columns | None = None, labelled: bool = True
+) -> Source:
+    """Find out how the rows of a file are read; without a form, the one it speaks of."""
+    given = columns or {}
+    found = _find(file, form, given)
+    if isinstance(found, Layout):
+        return _layout_source(file, found, form, given)
+    with _naming(file):
+        return _table_source(file, found, form, given, labelled=labelled)
+
+
+def require_source(file: Path) -> None:
+    """Stop when a file is missing or empty, or a folder holds no layout of several files."""
+    if file.is_dir():
+        require_intents(file)
+    elif file != STANDARD_INPUT:
+        require_content(file)
+
+
+def tell_form(file: Path, given: Columns, *, among: Sequence[str] | None = None) -> str:
+    """Return the form that a file speaks of; of several, the one that it has the columns of."""
+    if among is not None and len(among) == 1:
+        return among[0]
+    hint = next((form for form in ("tags", "texts") if among and form in among), None)
+    found = _find(file, hint, given)
+    with _naming(file):
+        form = found.form if isinstance(found, Layout) else _table_form(found, given, among)
+    return form if not among or form in among else among[0]
+
+
+def open_table(file: Path) -> Table:
+    """Return the columns and rows of a file that must be a table."""
+    found = _find(file, None, {})
+    if isinstance(found, Layout):
+        raise DataError(f"{file} holds {found.name}; give a table with named columns")
+    return found
+
+
+@contextmanager
+def _naming(file: Path) -> Iterator[None]:
+    """Put the name of a file before what is wrong with its columns."""
+    try:
+        yield
+    except BertworksError as error:
+        raise type(error)(f"{file} {error}") from error
+
+
+def _find(file: Path, form: str | None, given: Columns) -> Layout | Table:
+    require_source(file)
+    if file == STANDARD_INPUT:
+        return open_objects(file, read_jsonl)
+    if file.is_dir():
+        return INTENTS
+    suffix = plain_suffix(file)
+    if suffix == ".parquet":
+        return open_objects(file, read_parquet_rows)
+    head = read_head(file)
+    if suffix in (".jsonl", ".ndjson"):
+        return open_objects(file, read_jsonl)
+    if suffix == ".json":
+        return _json(file, head)
+    if suffix == ".csv":
+        return open_cells(file, read_csv, given)
+    return _line_layout(suffix, head, form, given) or _tabbed(file, head, form, given)
+
+
+def _tabbed(file: Path, head: Sequence[str], form: str | None, given: Columns) -> Table:
+    is_texts = plain_suffix(file) == ".txt" and form == "texts"
+    if plain_suffix(file) == ".tsv" or is_texts or any("\t" in line for line in head):
+        return open_cells(file, read_tsv, given)
+    raise UsageError(
+        f"{file} has no known format; its name should end with {', '.join(SUFFIXES)}, which "
+        f"may be followed by {', '.join(COMPRESSIONS)}"
+    )
+
+
+def _json(file: Path, head: Sequence[str]) -> Layout | Table:
+    match json_layout(head):
+        case "squad":
+            return SQUAD
+        case "dream":
+            return DREAM
+        case "lines":
+            return open_objects(file, read_jsonl)
+        case "list":
+            return open_objects(file, read_list)
+
+
+def _line_layout(
+    suffix: str, head: Sequence[str], form: str | None, given: Columns
+) -> Layout | None:
+    """Return the layout of plain lines, or None where they are a table."""
+    if suffix == ".conllu" or is_conllu(head):
+        return CONLLU
+    if suffix in CONLL_SUFFIXES:
+        return CONLL
+    if is_aspects(head):
+        return ASPECTS
+    has_tabs = any("\t" in line for line in head)
+    if has_tabs and is_header(head[0].split("\t"), given):
+        return None
+    if not has_tabs and is_segmented(head):
+        return SEGMENTED
+    return CONLL if is_conll(head, any_tags=form == "tags") else None
+
+
+def _layout_source(file: Path, layout: Layout, form: str | None, given: Columns) -> Source:
+    others = {ours: theirs for ours, theirs in given.items() if ours not in layout.chooses}
+    if form not in (None, layout.form) and not others:
+        raise UsageError(
+            f"{file} holds {layout.name}, which is for the form {layout.form!r}, not for {form!r}; "
+            "name another --task or give another file"
+        )
+
+    def read(quarantine: Quarantine) -> Rows:
+        return layout.read(file, quarantine, given)
+
+    return Source(form or layout.form, others, read, f"{file.name} is read as {layout.name}")
+
+
+def _table_form(table: Table, given: Columns, among: Sequence[str] | None = None) -> str:
+    given = _by_name(given, table)
+    if _clue_spans(table, "tags"):
+        return "tags"
+    if table.has_names or not table.sample:
+        return choose_form(table.names, given, among or ()) or form_of(table.names, given)
+    if given:
+        names = [*given.values()]
+        return choose_form(names, given, among or ()) or form_of(names, given)
+    columns = [table.column(name) for name in table.names]
+    by_gold = sorted(among or (), key=lambda form: not FORMS[form].gold)
+    fitting = [form for form in by_gold if guess_columns(columns, form, labelled=True)]
+    is_sure = len([form for form in fitting if FORMS[form].gold]) < 2
+    return fitting[0] if fitting and is_sure else guess_form(columns)
+
+
+def _table_source(
+    file: Path, table: Table, form: str | None, given: Columns, *, labelled: bool
+) -> Source:
+    given = _by_name(given, table)
+    form = form or _table_form(table, given)
+    if not table.sample:
+        return Source(form, given, table.read)
+    if table.has_names:
+        found = match_names(table.names, form, given, labelled=labelled)
+        columns: Columns = _clue_spans(table, form) | found
+        if "text" in columns and "text" not in given:
+            _refuse_shorter(table, columns)
+    else:
+        columns = _bare_columns(table, form, given, labelled=labelled)
+    if missing_inputs(form, columns):
+        raise cannot_tell(table.names, form, labelled=labelled)
+    note = _note(file, form, columns, given) or _header_warning(file, table, given)
+    return Source(form, columns, table.read, note)
+
+
+def _refuse_shorter(table: Table, columns: Columns) -> None:
+    """Stop where a name that may also be that of a headline stands beside longer texts."""
+    if columns["text"].casefold() not in WEAK_NAMES:
+        return
+    length = {name: table.mean_length(name) for name in table.names}
+    for name in table.names:
+        if name not in columns.values() and length[name] > length[columns["text"]]:
+            raise DataError(
+                f"may have its text in {columns['text']} or in {name}, which is longer; choose "
+                "with --columns text=COLUMN"
+            )
+
+
+def _by_name(given: Columns, table: Table) -> dict[str, str]:
+    """Return the columns that are given by their numbers under their names."""
+    if not table.has_places:
+        return dict(given)
+
+    def named(theirs: str) -> str:
+        at = int(theirs) if theirs.isdecimal() else 0
+        is_number = theirs not in table.names and 0 < at <= len(table.names)
+        return table.names[at - 1] if is_number else theirs
+
+    return {
+        ours: theirs if theirs in table.names else ",".join(map(named, theirs.split(",")))
+        for ours, theirs in given.items()
+    }
+
+
+def _clue_spans(table: Table, form: str) -> dict[str, str]:
+    """Return where spans are if they are in CLUE's form."""
+    is_clue = form == "tags" and any(isinstance(row.get("label"), dict) for row in table.sample)
+    return {"spans": "label"} if is_clue else {}
+
+
+def _bare_columns(table: Table, form: str, given: Columns, *, labelled: bool) -> Mapping[str, str]:
+    """Return the columns of a table without a header: all given, or all guessed."""
+    if given:
+        gold = set(FORMS[form].gold)
+        has_gold = not gold or not labelled or gold & given.keys()
+        if missing_inputs(form, given) or not has_gold:
+            raise _unknown(table, form, labelled=labelled)
+        return given
+    try:
+        found = guess_columns([table.column(name) for name in table.names], form, labelled=labelled)
+    except DataError as error:
+        told = _unknown(table, form, labelled=labelled)
+        raise DataError(f"{error}: it {told}") from error
+    if found is None:
+        raise _unknown(table, form, labelled=labelled)
+    return found
+
+
+def _header_warning(file: Path, table: Table, given: Columns) -> str | None:
+    """Return what to say where columns are given by number and the first row may be a header."""
+    is_odd = (table.column(name).begins_with_name for name in given.values() if name in table.names)
+    if table.has_names or not any(is_odd):
+        return None
+    first = ", ".join(f"{value!r:.30}" for value in table.sample[0].values())
+    return (
+        f"warning: the first row of {file.name} ({first}) is read as an example; if it is a "
+        "header, give --columns by name"
+    )
+
+
+def _unknown(table: Table, form: str, *, labelled: bool) -> DataError:
+    first = table.sample[0]
+    shown = [f"{name} ({first[name]!r:.30})" for name in table.names]
+    return cannot_tell(shown, form, has_names=False, labelled=labelled)
+
+
+def _note(file: Path, form: str, columns: Columns, given: Columns) -> str | None:
+    guessed = {ours: theirs for ours, theirs in columns.items() if ours not in given}
+    if all(ours == theirs for ours, theirs in guessed.items()):
+        return None
+    ordered = dict.fromkeys((*FORMS[form].inputs, *FORMS[form].gold, *columns))
+    pairs = " ".join(f"{ours}={columns[ours]}" for ours in ordered if ours in columns)
+    return f"columns of {file.name}: {pairs} (guessed)"

@@ -1,0 +1,79 @@
+"""Lines that belong together: intents in three files, aspects in three lines."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from bertworks.core.errors import DataError
+from bertworks.core.lines import COMPRESSIONS, read_every_line, require_content
+from bertworks.core.quarantine import Quarantine
+
+Rows = Iterator[tuple[int, dict[str, Any]]]
+MOST = 0.95  # of the lines of a layout are as it says; the others are bad
+ASPECT = "$T$"  # where the aspect stands in its text
+POLARITIES = {"-1", "0", "1", "negative", "neutral", "positive"}
+WORDS, SLOTS, INTENTS = "seq.in", "seq.out", "label"
+
+
+def read_aspects(file: Path, quarantine: Quarantine, columns: Mapping[str, str]) -> Rows:
+    """Yield texts with an aspect put into its place, from three lines each."""
+    lines = read_every_line(file, quarantine)
+    for group in zip_longest(lines, lines, lines, fillvalue=(0, "")):
+        number = group[0][0]
+        found = [line.strip() for _, line in group if line is not None]
+        if not any(found):
+            continue
+        if len(found) < len(group) or not all(found):
+            quarantine.add(file, number, "one of its three lines is empty or cannot be read")
+        elif ASPECT not in found[0]:
+            quarantine.add(file, number, f"no {ASPECT} in the first of its three lines")
+        else:
+            text, aspect, label = found
+            yield number, {"text": text.replace(ASPECT, aspect), "aspect": aspect, "label": label}
+
+
+def is_aspects(head: Sequence[str]) -> bool:
+    """Tell whether lines come in threes: a text with a mark, an aspect, a polarity."""
+    threes = list(zip(head[::3], head[2::3], strict=False))
+    good = [ASPECT in text and label.strip().lower() in POLARITIES for text, label in threes]
+    return bool(good) and sum(good) >= MOST * len(good)
+
+
+def read_intents(folder: Path, quarantine: Quarantine, columns: Mapping[str, str]) -> Rows:
+    """Yield utterances with slots and intents from the same lines of three files."""
+    files = {"tokens": _part(folder, WORDS), "tags": _part(folder, SLOTS)}
+    files |= {"intent": _part(folder, INTENTS)}
+    for file in filter(None, files.values()):
+        require_content(file)
+    there = {name: file for name, file in files.items() if file is not None}
+    streams = [read_every_line(file, quarantine) for file in there.values()]
+    for number, group in enumerate(zip_longest(*streams, fillvalue=(0, "")), start=1):
+        row = {name: line.strip() for name, (_, line) in zip(there, group, strict=True) if line}
+        if not any(row.values()):
+            continue
+        if not all(row.get(name) for name in there):
+            missing = ", ".join(file.name for name, file in there.items() if not row.get(name))
+            quarantine.add(there["tokens"], number, f"nothing on the same line of {missing}")
+            continue
+        lists = {name: row[name].split() for name in ("tokens", "tags") if name in row}
+        yield number, row | lists
+
+
+def is_intents(folder: Path) -> bool:
+    """Tell whether a folder holds utterances in the three-file form."""
+    return _part(folder, WORDS) is not None
+
+
+def require_intents(folder: Path) -> None:
+    """Stop when a folder is none of utterances."""
+    if not is_intents(folder):
+        raise DataError(
+            f"{folder} is a folder without {WORDS}, {SLOTS} and {INTENTS}; give a file, or a "
+            "folder with these three"
+        )
+
+
+def _part(folder: Path, name: str) -> Path | None:
+    names = (name, *(name + suffix for suffix in COMPRESSIONS))
+    return next((folder / found for found in names if (folder / found).is_file()), None)

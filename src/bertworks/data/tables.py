@@ -1,0 +1,141 @@
+"""Rows of JSONL, CSV, TSV and Parquet under the names that the file gives their columns."""
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from bertworks.core.lines import STANDARD_INPUT, read_lines
+from bertworks.core.parquet import read_parquet
+from bertworks.core.quarantine import Quarantine
+from bertworks.data.bare_tables import Column, least_width
+from bertworks.data.columns import Columns, is_header
+
+Rows = Iterator[tuple[int, dict[str, Any]]]
+Cells = Iterator[tuple[int, list[str]]]
+SAMPLE = 1000  # rows that tell what the columns are
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of a file, a few of its rows, and how to read them all."""
+
+    names: tuple[str, ...]  # numbers from 1 on where there is no header
+    sample: tuple[dict[str, Any], ...]
+    read: Callable[[Quarantine], Rows]
+    has_names: bool = True
+    has_places: bool = False  # its columns stand in an order, so they may be given by number
+
+    def column(self, name: str) -> Column:
+        """Return what stands in one column of a table without a header."""
+        return Column(tuple(row[name] for row in self.sample))
+
+    def mean_length(self, name: str) -> float:
+        """Return how many characters the texts of a column have."""
+        texts = [row[name] for row in self.sample if isinstance(row.get(name), str)]
+        return sum(map(len, texts)) / len(texts) if texts else 0.0
+
+
+def open_objects(file: Path, read: Callable[[Path, Quarantine], Rows]) -> Table:
+    """Return objects with keys as a table; those of standard input are not looked at before."""
+    sample: tuple[dict[str, Any], ...] = ()
+    if file != STANDARD_INPUT:
+        sample = tuple(row for _, row in islice(read(file, Quarantine()), SAMPLE))
+    names = dict.fromkeys(name for row in sample for name in row)
+    return Table(tuple(names), sample, partial(read, file))
+
+
+def open_cells(file: Path, read: Callable[[Path, Quarantine], Cells], given: Columns) -> Table:
+    """Return lines of cells as a table, with a header or without one."""
+    rows = [cells for _, cells in islice(read(file, Quarantine()), SAMPLE) if any(cells)]
+    if not rows or is_header(rows[0], given):
+        names = tuple(rows[0]) if rows else ()
+        sample = [dict(zip(names, row, strict=True)) for row in rows[1:] if len(row) == len(names)]
+        reader = partial(_with_header, file, read)
+        return Table(names, tuple(sample), reader, has_places=True)
+    width = Counter(map(len, rows)).most_common(1)[0][0]
+    columns = [Column(values) for values in zip(*(r for r in rows if len(r) == width), strict=True)]
+    least = least_width(columns)
+    names = tuple(str(at) for at in range(1, (least or width) + 1))
+    kept = (row for row in rows if len(row) == width or (least and len(row) > least))
+    sample = [dict(zip(names, row, strict=False)) for row in kept]
+    bare_reader = partial(_without_header, file, read, names, has_extras=least is not None)
+    return Table(names, tuple(sample), bare_reader, has_names=False, has_places=True)
+
+
+def read_jsonl(file: Path, quarantine: Quarantine) -> Rows:
+    """Yield the objects of a file of JSON lines."""
+    for number, line in read_lines(file, quarantine):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if isinstance(row, dict):
+            yield number, row
+        else:
+            quarantine.add(file, number, "not a JSON object")
+
+
+def read_parquet_rows(file: Path, quarantine: Quarantine) -> Rows:
+    """Yield the rows of a Parquet file."""
+    return read_parquet(file, lambda schema: list(dict.fromkeys(schema.names)))
+
+
+def read_tsv(file: Path, quarantine: Quarantine) -> Cells:
+    """Split on tabs alone: the public sets hold bare quote characters."""
+    return ((n, line.rstrip("\r\n").split("\t")) for n, line in read_lines(file, quarantine))
+
+
+def read_csv(file: Path, quarantine: Quarantine) -> Cells:
+    """Yield each row with the line on which it begins; a broken one costs all lines it took."""
+    taken: list[int] = []
+
+    def lines() -> Iterator[str]:
+        for number, line in read_lines(file, quarantine):
+            taken.append(number)
+            yield line
+
+    rows = csv.reader(lines(), strict=True)
+    while True:
+        taken.clear()
+        try:
+            yield from ((taken[0], row) for row in islice(rows, 1))
+        except csv.Error as error:
+            for number in taken:
+                quarantine.add(file, number, f"not CSV: {error}")
+        if not taken:
+            return
+
+
+def _with_header(
+    file: Path, read: Callable[[Path, Quarantine], Cells], quarantine: Quarantine
+) -> Rows:
+    rows = read(file, quarantine)
+    _, header = next(((number, row) for number, row in rows if any(row)), (0, []))
+    for number, row in rows:
+        if len(row) == len(header):
+            yield number, dict(zip(header, row, strict=True))
+        elif any(row):
+            quarantine.add(file, number, f"{len(row)} columns, but the header has {len(header)}")
+
+
+def _without_header(
+    file: Path,
+    read: Callable[[Path, Quarantine], Cells],
+    names: tuple[str, ...],
+    quarantine: Quarantine,
+    *,
+    has_extras: bool,
+) -> Rows:
+    for number, row in read(file, quarantine):
+        if len(row) == len(names) or (has_extras and len(row) > len(names)):
+            yield number, dict(zip(names, row, strict=False))
+        elif any(row):
+            quarantine.add(file, number, f"{len(row)} columns, but most rows have {len(names)}")

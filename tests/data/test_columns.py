@@ -1,0 +1,169 @@
+"""Columns are known by their names, given ones first, and never between two."""
+
+import pytest
+
+from bertworks.core.errors import DataError, UsageError
+from bertworks.data.columns import (
+    cannot_tell,
+    choose_form,
+    form_of,
+    is_header,
+    match_names,
+    missing_inputs,
+)
+from bertworks.data.forms import FORMS
+
+
+def matched(names: str, form: str, **given: str) -> str:
+    found = match_names(names.split("|"), form, given)
+    return " ".join(f"{ours}={theirs}" for ours, theirs in sorted(found.items()))
+
+
+@pytest.mark.parametrize(
+    ("names", "form", "expected"),
+    [
+        ("sentence|label", "label", "label=label text=sentence"),
+        ("index|sentence1|sentence2|label", "label", "label=label text=sentence1 text_b=sentence2"),
+        (
+            "Quality|#1 ID|#2 ID|#1 String|#2 String",
+            "label",
+            "label=Quality text=#1 String text_b=#2 String",
+        ),
+        ("index|question|sentence|label", "label", "label=label text=question text_b=sentence"),
+        (
+            "premise|hypothesis|gold_label",
+            "label",
+            "label=gold_label text=premise text_b=hypothesis",
+        ),
+        ("qid|text_a|text_b|label", "label", "label=label text=text_a text_b=text_b"),
+        ("text_a|class", "label", "label=class text=text_a"),
+        ("id|rating|label|text", "label", "label=label text=text"),
+        ("genre|sentence1|sentence2|score", "score", "score=score text=sentence1 text_b=sentence2"),
+        (
+            "sentence_A|sentence_B|relatedness_score|entailment_judgment",
+            "score",
+            "score=relatedness_score text=sentence_A text_b=sentence_B",
+        ),
+        (
+            "sentence_A|sentence_B|relatedness_score|entailment_judgment",
+            "label",
+            "label=entailment_judgment text=sentence_A text_b=sentence_B",
+        ),
+        ("sentence1|sentence2|label", "score", "score=label text=sentence1 text_b=sentence2"),
+        ("sentence1|sentence2|label", "texts", "text=sentence1 text_b=sentence2"),
+        (
+            "context|question|answers|id|title",
+            "answers",
+            "answers=answers id=id passage=context question=question",
+        ),
+        ("question|A|B|C|D|answer", "choice", "choices=A,B,C,D label=answer question=question"),
+        (
+            "ctx|ending0|ending1|ending2|label",
+            "choice",
+            "choices=ending0,ending1,ending2 label=label question=ctx",
+        ),
+        (
+            "article|question|options|answer",
+            "choice",
+            "choices=options label=answer passage=article question=question",
+        ),
+        ("words|ner_tags", "tags", "tags=ner_tags tokens=words"),
+        ("sentence|words|pos", "tags", "tags=pos tokens=words"),
+        ("text|entities", "tags", "spans=entities text=text"),
+        ("words|slots|label", "intent_slots", "intent=label tags=slots tokens=words"),
+        ("sentence|target|polarity", "aspect", "aspect=target label=polarity text=sentence"),
+    ],
+)
+def test_the_names_of_public_sets_are_known(names: str, form: str, expected: str) -> None:
+    assert matched(names, form) == expected
+
+
+def test_given_columns_come_first_and_are_used_once() -> None:
+    names = "sentence_A|sentence_B|text|label|gold"
+    assert matched(names, "label", text="sentence_A", label="gold") == (
+        "label=gold text=sentence_A"
+    )
+    assert matched("text|label", "label", text="label") == "text=label"
+    assert matched("q|x|y|label", "choice", choices="x,y", question="q") == (
+        "choices=x,y label=label question=q"
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "form", "reason"),
+    [
+        ("sentence|class|category", "label", "more than one column that may hold the label: class"),
+        ("review|title|label", "label", "more than one column that may hold the text"),
+        ("words|pos_tags|ner_tags", "tags", "may hold the tags: ner_tags, pos_tags; choose with"),
+        ("premise|hypothesis|sentence1|sentence2", "label", "more than one pair of texts"),
+        ("text|text|label", "label", "has two columns 'text'; rename one"),
+    ],
+)
+def test_between_two_columns_nothing_is_guessed(names: str, form: str, reason: str) -> None:
+    with pytest.raises(DataError, match=reason):
+        match_names(names.split("|"), form, {})
+
+
+def test_what_is_missing_is_said_with_the_flag_that_mends_it() -> None:
+    names = ["Body", "Klass"]
+    found = match_names(names, "label", {})
+    assert found == {"text": "Body"}
+    assert missing_inputs("label", found) == []
+    assert missing_inputs("tags", {}) == ["tokens or text"]
+    assert missing_inputs("answers", {"question"}) == ["passage"]
+    said = str(cannot_tell(["a", "b"], "choice"))
+    assert said.endswith("--columns question=COLUMN choices=COLUMN label=COLUMN")
+    assert "has the columns a, b, and" in said
+    assert str(cannot_tell(["a"], "texts")).endswith("--columns text=COLUMN")
+
+
+def test_a_header_has_a_name_that_is_known_or_given() -> None:
+    assert is_header(["index", "Sentence"], {})
+    assert is_header(["Body text", "LABEL "], {})
+    assert not is_header(["ham", "Ok lar... Joking wif u oni..."], {})
+    assert not is_header(["id", "first"], {})
+    assert is_header(["Body text", "Klass"], {"label": "Klass"})
+    assert is_header(["Q", "x", "y"], {"choices": "x,y"})
+    assert not is_header(["1", "2"], {"text": "1"})
+
+
+@pytest.mark.parametrize(
+    ("names", "form"),
+    [
+        ("sentence|label", "label"),
+        ("sentence1|sentence2|similarity", "score"),
+        ("question|sentence|label", "label"),
+        ("question|context|answers", "answers"),
+        ("question|context|answer", "answers"),
+        ("question|A|B|C|answer", "choice"),
+        ("words|slots", "tags"),
+        ("text|label|rating", "label"),
+        ("body|klass", "label"),
+    ],
+)
+def test_names_speak_of_a_form(names: str, form: str) -> None:
+    assert form_of(names.split("|"), {}) == form
+
+
+def test_a_file_for_two_tasks_must_be_told_which() -> None:
+    names = ["sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"]
+    with pytest.raises(UsageError, match=r"its entailment_judgment or its relatedness_score; name"):
+        form_of(names, {})
+    assert form_of(names, {"label": "entailment_judgment"}) == "label"
+    assert form_of(names, {"score": "relatedness_score"}) == "score"
+    with pytest.raises(DataError, match="may hold the tags"):
+        form_of(["words", "pos", "ner"], {})
+
+
+def test_among_several_forms_our_own_names_come_first() -> None:
+    assert choose_form(["text", "label"], {}, ("score", "label")) == "label"
+    assert choose_form(["s1", "s2", "rating"], {}, ("label", "score")) == "score"
+    assert choose_form(["s1", "s2"], {}, ("label", "score", "texts")) == "texts"
+    assert choose_form(["body"], {}, ("label", "score")) is None
+
+
+def test_every_form_has_columns_that_it_cannot_do_without() -> None:
+    for form, spec in FORMS.items():
+        missing = missing_inputs(form, ())
+        assert missing
+        assert {ours for any_of in missing for ours in any_of.split(" or ")} <= {*spec.inputs}

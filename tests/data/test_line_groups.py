@@ -1,0 +1,108 @@
+"""Three lines make an aspect, and the same line of three files an utterance."""
+
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bertworks.core.errors import DataError
+from bertworks.core.quarantine import Quarantine
+from bertworks.data.line_groups import (
+    is_aspects,
+    is_intents,
+    read_aspects,
+    read_intents,
+    require_intents,
+)
+
+Write = Callable[[str, str | bytes], Path]
+ASPECTS = "The $T$ is good , the bill not .\nsoup\n1\n$T$ and $T$ .\r\ntea\r\n-1\r\n"
+INTENTS = {
+    "seq.in": "fly to  boston \nplay jazz\n",
+    "seq.out": "O O B-city \nO B-genre\n",
+    "label": "flight\nPlayMusic\n",
+}
+
+
+def bad_in(quarantine: Quarantine) -> list[tuple[str, int, str]]:
+    return sorted((Path(row.file).name, row.line, row.reason) for row in quarantine.rows)
+
+
+def test_the_aspect_is_put_into_its_text(file: Write) -> None:
+    quarantine = Quarantine()
+    assert list(read_aspects(file("a.txt", ASPECTS), quarantine, {})) == [
+        (1, {"text": "The soup is good , the bill not .", "aspect": "soup", "label": "1"}),
+        (4, {"text": "tea and tea .", "aspect": "tea", "label": "-1"}),
+    ]
+    assert quarantine.rows == []
+
+
+def test_bad_threes_are_set_aside_and_the_next_ones_keep_their_step(file: Write) -> None:
+    content = b"no mark\nsoup\n1\n$T$\nb\xffd\n1\n$T$\n\n0\n$T$ last\nsoup\n0\n$T$ torn\nsoup\n"
+    quarantine = Quarantine()
+    rows = list(read_aspects(file("a.txt", content), quarantine, {}))
+    assert [(line, row["text"]) for line, row in rows] == [(10, "soup last")]
+    assert bad_in(quarantine) == [
+        ("a.txt", 1, "no $T$ in the first of its three lines"),
+        ("a.txt", 4, "one of its three lines is empty or cannot be read"),
+        ("a.txt", 5, "not UTF-8 at byte 1"),
+        ("a.txt", 7, "one of its three lines is empty or cannot be read"),
+        ("a.txt", 13, "one of its three lines is empty or cannot be read"),
+    ]
+
+
+def test_aspects_are_told_by_every_three_lines() -> None:
+    lines = ASPECTS.splitlines()
+    assert is_aspects(lines)
+    assert is_aspects([*lines, "a $T$ that the head ends with"])
+    assert not is_aspects([*lines, "no mark", "soup", "1"])
+    assert not is_aspects([*lines, "$T$", "soup", "2"])
+    assert not is_aspects(["$T$", "soup"])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, content in INTENTS.items():
+        (tmp_path / name).write_text(content)
+    return tmp_path
+
+
+def test_three_files_are_read_line_by_line(folder: Path) -> None:
+    packed = lzma.compress((folder / "seq.in").read_bytes())
+    (folder / "seq.in").unlink()
+    (folder / "seq.in.xz").write_bytes(packed)
+    assert list(read_intents(folder, Quarantine(), {})) == [
+        (1, {"tokens": ["fly", "to", "boston"], "tags": ["O", "O", "B-city"], "intent": "flight"}),
+        (2, {"tokens": ["play", "jazz"], "tags": ["O", "B-genre"], "intent": "PlayMusic"}),
+    ]
+
+
+def test_utterances_alone_are_enough_to_be_answered(folder: Path) -> None:
+    (folder / "seq.out").unlink()
+    (folder / "label").unlink()
+    rows = list(read_intents(folder, Quarantine(), {}))
+    assert rows[1] == (2, {"tokens": ["play", "jazz"]})
+
+
+def test_lines_without_their_fellows_are_set_aside_and_none_moves(folder: Path) -> None:
+    (folder / "seq.in").write_bytes(b"b\xffd\nplay jazz\n\nstop\n")
+    (folder / "label").write_text("flight\nPlayMusic\n\n")
+    quarantine = Quarantine()
+    rows = list(read_intents(folder, quarantine, {}))
+    assert [(line, row["intent"]) for line, row in rows] == [(2, "PlayMusic")]
+    assert bad_in(quarantine) == [
+        ("seq.in", 1, "not UTF-8 at byte 1"),
+        ("seq.in", 1, "nothing on the same line of seq.in"),
+        ("seq.in", 4, "nothing on the same line of seq.out, label"),
+    ]
+
+
+def test_other_folders_are_refused(tmp_path: Path) -> None:
+    assert not is_intents(tmp_path)
+    with pytest.raises(DataError, match=r"is a folder without seq\.in, seq\.out and label; give"):
+        require_intents(tmp_path)
+    (tmp_path / "seq.in").write_text("")
+    require_intents(tmp_path)
+    with pytest.raises(DataError, match=r"seq\.in is empty"):
+        list(read_intents(tmp_path, Quarantine(), {}))
