@@ -49,7 +49,8 @@ def notes() -> Callable[..., dict[str, TaskNote]]:
     """Say about tasks what a folder says; the options go to every one."""
 
     def say(*names: str, **options: Any) -> dict[str, TaskNote]:
-        made = [make_task(name, ("a", "b", "c"), **options) for name in names]
+        labels = {"embed": ("a", "b")}
+        made = [make_task(name, labels.get(name, ("a", "b", "c")), **options) for name in names]
         return {task.name: TaskNote(task.labels, task.options) for task in made}
 
     return say

@@ -15,6 +15,7 @@ from bertworks.interop.descriptions import (
     pad_id_of,
     tasks_from_hugging_face,
 )
+from bertworks.interop.dialect import OF_TEXTS
 from bertworks.interop.families import ALIASES, DIALECTS
 from bertworks.model.config import Bucketed, Learned, Local, Rotary, Sharing
 
@@ -66,13 +67,14 @@ def test_the_class_that_saved_a_folder_tells_its_tasks(
 ) -> None:
     architecture = DIALECTS[family].classes[tasks]
     found = tasks_from_hugging_face(their_words(family, architectures=[architecture]))
-    # What gives one label is called classify, whether it reads a pair or not.
-    assert tuple(found) == tuple("classify" if name == "match" else name for name in tasks)
+    # The class of what reads a whole text says no more than that, and an encoder no task at all.
+    named = ("classify" if name in OF_TEXTS else name for name in tasks if name != "embed")
+    assert tuple(found) == tuple(named)
     if "classify" in found:
         assert found["classify"].labels == ("LABEL_0", "LABEL_1")
 
 
-@pytest.mark.parametrize("architectures", [["BertForTokenClassification"], ["Other"], [], None])
+@pytest.mark.parametrize("architectures", [["BertForOther"], ["Other"], [], None])
 def test_a_class_that_is_not_known_tells_no_task(architectures: Any, their_words) -> None:
     assert tasks_from_hugging_face(their_words(architectures=architectures)) == {}
 
@@ -94,18 +96,46 @@ def test_labels_are_taken_in_the_order_of_their_numbers(their_words) -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "kind"),
     [
-        {"id2label": {"0": "LABEL_0"}},
-        {"problem_type": "regression"},
-        {"problem_type": "multi_label_classification"},
+        ({}, "classify"),
+        ({"problem_type": "single_label_classification"}, "classify"),
+        ({"problem_type": "multi_label_classification"}, "multilabel"),
+        ({"problem_type": "multi_label_classification", "num_labels": 1}, "multilabel"),
+        ({"id2label": {"0": "LABEL_0"}}, "score"),
+        ({"problem_type": "regression", "num_labels": 1}, "score"),
+        ({"problem_type": "regression"}, None),  # several numbers
+        ({"problem_type": "single_label_classification", "num_labels": 1}, None),
+        ({"problem_type": "riddle"}, None),
     ],
 )
-def test_a_head_that_does_not_choose_one_label_is_not_taken_for_one(
-    change: dict[str, Any], their_words
+def test_the_config_tells_what_is_read_from_the_vector_of_a_text(
+    change: dict[str, Any], kind: str | None, their_words
 ) -> None:
     theirs = their_words(architectures=["BertForSequenceClassification"], **change)
-    assert tasks_from_hugging_face(theirs) == {}
+    found = tasks_from_hugging_face(theirs)
+    assert list(found) == ([] if kind is None else [kind])
+    count = change.get("num_labels", 2)
+    expected = () if kind == "score" else tuple(f"LABEL_{n}" for n in range(count))
+    assert all(note.labels == expected for note in found.values())
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "said", "problem"),
+    [
+        ("aspect", ("bad", "good"), {"0": "bad", "1": "good"}, None),
+        ("multilabel", ("a",), {"0": "a"}, "multi_label_classification"),
+        ("score", (), {"0": "score"}, "regression"),
+    ],
+)
+def test_what_a_classifier_is_for_stands_where_others_look_for_it(
+    kind: str, labels: tuple[str, ...], said: dict[str, str], problem: str | None, small, specials
+) -> None:
+    told = {"mine": TaskNote(labels, {}, kind)}
+    theirs = config_to_hugging_face(small("bert"), tasks=told, specials=specials)
+    assert theirs["architectures"] == ["BertForSequenceClassification"]
+    assert (theirs["id2label"], theirs.get("problem_type")) == (said, problem)
+    assert theirs["label2id"] == {label: int(number) for number, label in said.items()}
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,11 @@ from bertworks.interop.dialect import (
     BERT_ENCODER,
     COMMON_KEYS,
     EMBEDDINGS,
+    OF_TEXTS,
+    PROBLEMS,
     Dialect,
     classes_of,
-    label_heads,
+    text_heads,
 )
 from bertworks.model.config import Activation, EncoderConfig
 
@@ -28,25 +30,20 @@ def test_a_family_need_only_say_what_sets_it_apart(small) -> None:
 
 
 def test_every_family_has_a_class_for_each_of_these_tasks() -> None:
-    assert classes_of("Bert") == {
-        (): "BertModel",
-        ("fill_mask",): "BertForMaskedLM",
-        ("classify",): "BertForSequenceClassification",
-        ("match",): "BertForSequenceClassification",
-    }
+    found = classes_of("Bert")
+    assert found[()] == "BertModel"
+    assert found[("fill_mask",)] == "BertForMaskedLM"
+    assert {found[(kind,)] for kind in OF_TEXTS} == {"BertForSequenceClassification"}
 
 
-def test_tasks_that_give_one_label_have_the_same_rows_under_their_own_names() -> None:
+def test_tasks_that_read_a_whole_text_have_the_same_rows_under_their_own_names() -> None:
     rows = {"encoder.pooler.dense": ("pre",), "heads.TASK.output": ("classifier", "other")}
-    assert label_heads(rows) == {
-        "classify": {
-            "encoder.pooler.dense": ("pre",),
-            "heads.classify.output": ("classifier", "other"),
-        },
-        "match": {
-            "encoder.pooler.dense": ("pre",),
-            "heads.match.output": ("classifier", "other"),
-        },
+    found = text_heads(rows)
+    assert tuple(found) == OF_TEXTS
+    assert set(PROBLEMS) < set(OF_TEXTS)
+    assert found["match"] == {
+        "encoder.pooler.dense": ("pre",),
+        "heads.match.output": ("classifier", "other"),
     }
 
 

@@ -142,7 +142,7 @@ def test_poolers_are_those_of_classes_that_are_known(family: str) -> None:
     dialect = DIALECTS[family]
     assert dialect.with_pooler <= set(dialect.classes.values())
     for tasks in dialect.classes:
-        assert all(name in dialect.heads for name in tasks)
+        assert all(name in dialect.heads for name in tasks if name != "embed")
 
 
 # Our fields where the config of a family says nothing, as published.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from bertworks.core.errors import ArtifactError
 from bertworks.interop.descriptions import TaskNote
@@ -59,7 +60,7 @@ def test_a_folder_is_read_as_it_was_written(
     (tmp_path / "bertworks.json").unlink()
     bare = open_folder(tmp_path)
     assert bare.config == config
-    if tasks != ("match",):
+    if tasks not in (("match",), ("aspect",), ("embed",)):
         assert list(bare.tasks) == list(told)
         same = ("fill_mask", "classify", "replaced_token")
         assert all(bare.tasks[name] == told[name] for name in told if name in same)
@@ -104,10 +105,7 @@ def test_labels_are_written_as_they_are_read_by_people(
         ("convolution", {}, ("match",), {}),
         ("mean", {}, (), {}),
         ("bert", {"positions": None}, (), {}),
-        ("bert", {}, ("fill_mask", "classify"), {}),
-        ("bert", {}, ("classify",), {"pooling": "mean"}),
-        ("bert", {}, ("classify", "match"), {}),
-        ("modernbert", {}, ("fill_mask", "classify"), {}),
+        ("bert", {"positions": None}, ("relate", "classify"), {}),
         ("mpnet", {}, ("fill_mask",), {}),  # the padding piece is another than MPNet's
     ],
 )
@@ -133,6 +131,75 @@ def test_what_no_other_library_knows_is_saved_under_our_own_names(
     assert_equal_tensors(read_tensors(tmp_path / "model.safetensors"), ours)
     (tmp_path / "bertworks.json").unlink()
     assert open_folder(tmp_path).tasks == {}
+
+
+@pytest.mark.parametrize(
+    ("names", "options"),
+    [
+        (("relate",), {}),
+        (("classify",), {"pooling": "max"}),
+        (("classify", "match"), {}),
+        (("fill_mask", "classify"), {}),
+        (("score", "relate", "fill_mask"), {}),
+    ],
+)
+@pytest.mark.parametrize("family", DIALECTS)
+def test_of_tasks_that_no_other_library_knows_it_opens_the_encoder(
+    tmp_path: Path,
+    family: str,
+    names: tuple[str, ...],
+    options: dict[str, Any],
+    small,
+    notes,
+    draw_weights,
+    specials,
+    assert_equal_tensors,
+) -> None:
+    config, told = small(family), notes(*names, **options)
+    ours = draw_weights(config, told)
+    known = replace(specials, pad=DIALECTS[family].only_pad_id or 3)
+    write_folder(tmp_path, config, ours, tasks=told, specials=known)
+    folder = open_folder(tmp_path)
+    assert (folder.config, folder.tasks, folder.model_type) == (config, told, family)
+    assert_equal_tensors(folder.tensors(), ours)
+    theirs = json.loads((tmp_path / "config.json").read_text())
+    assert theirs["architectures"] == [DIALECTS[family].classes[()]]
+    written = read_tensors(tmp_path / "model.safetensors")
+    assert {name for name in ours if name.startswith("heads.")} <= written.keys()
+    prefix = DIALECTS[family].prefix
+    assert sum(name.startswith(prefix) for name in written) > 20
+    (tmp_path / "bertworks.json").unlink()
+    assert open_folder(tmp_path).tasks == {}
+
+
+def test_a_task_is_known_elsewhere_by_its_kind(
+    tmp_path: Path, small, draw_weights, specials, assert_equal_tensors
+) -> None:
+    config, plain = small("bert"), {"classify": TaskNote(("a", "b"), {"pooling": None})}
+    named = draw_weights(config, plain)
+    ours = {name.replace(".classify.", ".mood."): tensor for name, tensor in named.items()}
+    told = {"mood": TaskNote(("a", "b"), {"pooling": None}, "classify")}
+    write_folder(tmp_path, config, ours, tasks=told, specials=specials)
+    assert "classifier.weight" in read_tensors(tmp_path / "model.safetensors")
+    folder = open_folder(tmp_path)
+    assert folder.tasks == told
+    assert_equal_tensors(folder.tensors(), ours)
+
+
+def test_a_score_is_given_on_its_own_scale_elsewhere(
+    tmp_path: Path, small, draw_weights, specials
+) -> None:
+    config = small("roberta")
+    told = {"score": TaskNote((), {"mean": 2.7, "deviation": 0.25}, "score")}
+    ours = draw_weights(config, told)
+    write_folder(tmp_path, config, ours, tasks=told, specials=specials)
+    written = read_tensors(tmp_path / "model.safetensors")
+    weight, bias = ours["heads.score.output.weight"], ours["heads.score.output.bias"]
+    torch.testing.assert_close(written["classifier.out_proj.weight"], weight * 0.25)
+    torch.testing.assert_close(written["classifier.out_proj.bias"], bias * 0.25 + 2.7)
+    again = open_folder(tmp_path).tensors()
+    assert torch.equal(again["heads.score.output.weight"], weight)
+    torch.testing.assert_close(again["heads.score.output.bias"], bias)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,18 @@ from torch.nn import functional
 from bertworks.core.batch import Batch, Target
 from bertworks.data.packing import flatten
 from bertworks.model.config import EncoderConfig
-from bertworks.model.encoder import Encoder, initialize
+from bertworks.model.encoder import Encoder, initialize, pool_texts
 from bertworks.model.fused import ACTIVATIONS
-from bertworks.model.heads import PieceHead, TextHead, TokenHead
+from bertworks.model.heads import (
+    CHAIN_PACE,
+    ChainHead,
+    PieceHead,
+    PlaceHead,
+    PlacesHead,
+    TextHead,
+    TokenHead,
+    VectorHead,
+)
 
 CONFIG = EncoderConfig(
     vocab_size=97,
@@ -189,3 +198,52 @@ def test_a_text_head_reads_the_pooled_vector_it_was_made_for(
     assert torch.equal(head(hidden, batch, encoder), head.output(pooled))
     differs = not torch.equal(pooled, encoder.pool(hidden, batch.layout))
     assert differs is (pooling in ("mean", "max"))
+
+
+def test_a_vector_head_has_nothing_to_learn(hidden, batch, encoder) -> None:
+    head = VectorHead(pooling="mean")
+    assert list(head.parameters()) == []
+    assert torch.equal(head(hidden, batch, encoder), pool_texts(hidden, batch.layout, "mean"))
+
+
+def test_several_places_are_read_side_by_side(hidden, batch, encoder) -> None:
+    head = PlacesHead(CONFIG, target="hidden", num_places=2, num_labels=5)
+    initialize(head, deviation=0.3, seed=6)
+    at = torch.tensor([[4, 1], [5, 5], [6, 12]])
+    asked = replace(batch, targets={"hidden": Target(torch.zeros(3, dtype=torch.long), at=at)})
+    expected = head.output(torch.cat([hidden[at[:, 0]], hidden[at[:, 1]]], dim=1))
+    torch.testing.assert_close(head(hidden, asked, encoder), expected)
+
+
+@pytest.mark.parametrize("family", ["bert", "modernbert"])
+def test_single_places_are_read_as_their_family_labels_them(family, hidden, batch) -> None:
+    config = replace(CONFIG, family=family)
+    encoder, head = Encoder(config), PlaceHead(config, target="hidden", num_labels=5)
+    initialize(encoder, deviation=0.3, seed=5)
+    initialize(head, deviation=0.3, seed=6)
+    vectors = hidden[list(PLACES)]
+    read = encoder.pooler(vectors) if family == "modernbert" else vectors
+    torch.testing.assert_close(head(hidden, batch, encoder), head.output(read))
+
+
+def test_a_chain_scores_labels_alone_where_a_text_begins_and_else_after_each_label(
+    hidden, batch, encoder
+) -> None:
+    head = ChainHead(CONFIG, target="hidden", num_labels=3)
+    initialize(head, deviation=0.3, seed=6)
+    with torch.no_grad():
+        head.beginnings.copy_(torch.tensor([0.1, 0.2, 0.3]))
+        head.transitions.copy_(torch.arange(9) / 7)
+    rows = head(hidden, batch, encoder).unflatten(1, (3, 3))
+    starts = batch.layout.starts.tolist()
+    texts = [sum(place >= start for start in starts) for place in PLACES]
+    assert len(set(texts)) > 1
+    before = None
+    assert [int(batch.positions[place]) for place in PLACES] == [1, 4, 0, 5]
+    for row, place, text in zip(rows, PLACES, texts, strict=True):
+        begins = head.beginnings * (place == 1)  # others are from the middle of a text
+        after = begins.expand(3, 3) if text != before else head.transitions.view(3, 3)
+        torch.testing.assert_close(row, head.output(hidden[place]) + CHAIN_PACE * after)
+        before = text
+    nothing = replace(batch, targets={"hidden": Target(torch.zeros(0), at=torch.zeros(0).long())})
+    assert head(hidden, nothing, encoder).shape == (0, 9)

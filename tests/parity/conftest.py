@@ -286,6 +286,8 @@ THEIR_LOGITS = {
     "sentence_order": ("sop_logits",),
     "replaced_token": ("logits",),
     "classify": ("logits",),
+    "multilabel": ("logits",),
+    "score": ("logits",),
 }
 
 

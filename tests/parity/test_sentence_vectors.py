@@ -236,3 +236,20 @@ def test_exported_vectors_are_those_of_the_model(pooling, switch: str, exported)
         bertworks.load(folder).embed(SMALL, prompt="query"), theirs, atol=1e-5
     )
     assert np.abs(vectors_of(folder) - theirs).max() > 1e-2  # the check would see no prompt
+
+
+@pytest.mark.parametrize("name", ["embed", "closeness"])
+def test_a_model_fine_tuned_for_vectors_opens_in_sentence_transformers(
+    name: str, config: EncoderConfig, tokenizer, tmp_path: Path
+) -> None:
+    task = make_task("embed", name=name, pooling="max")
+    model = TaskModel(config, [task], seed=5, deviation=0.2)
+    save_model(tmp_path / "model", model, tokenizer, origin=Origin())
+    ours = bertworks.load(tmp_path / "model", device="cpu")
+    theirs = SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    texts = ["the cat sat on the mat", "北京", "A dog ran over the hill."]
+    vectors = ours.embed(texts)
+    np.testing.assert_allclose(theirs.encode(texts), vectors, atol=1e-5)
+    (answer,) = ours.predict([(texts[0], texts[2])])
+    assert answer["score"] == pytest.approx(float(vectors[0] @ vectors[2]), abs=1e-5)
+    assert float(theirs.similarity(*vectors[[0, 2]])) == pytest.approx(answer["score"], abs=1e-5)

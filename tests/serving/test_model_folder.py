@@ -13,7 +13,7 @@ from bertworks.core.artifact import Origin, saving
 from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.model.config import STYLES
 from bertworks.model.weights import read_tensors, write_tensors
-from bertworks.serving.model_folder import open_model, save_model
+from bertworks.serving.model_folder import open_model, save_model, tasks_of
 from bertworks.tasks.catalog import make_task
 from bertworks.tasks.task import TaskModel
 from bertworks.tokenizer.learn import learn_wordpiece
@@ -120,6 +120,39 @@ def test_a_head_for_other_labels_starts_fresh(saved: Path, labels: tuple[str, ..
     assert opened.account is not None
     assert opened.account.missing == ("heads.classify.output.weight", "heads.classify.output.bias")
     assert opened.account.unexpected == ()
+
+
+def test_a_head_that_is_named_starts_fresh_though_it_would_fit(saved: Path) -> None:
+    task = make_task("classify", ("cold", "mild", "warm"))
+    opened = open_model(saved, tasks=[task], fresh={"classify"}, seed=7)
+    fresh = TaskModel(opened.model.config, [task], seed=7)
+    assert differing(opened.model.heads, fresh.heads) == []
+    assert differing(opened.model.encoder, open_model(saved).model.encoder) == []
+
+
+def test_a_head_of_the_same_name_for_another_kind_of_task_starts_fresh(saved: Path) -> None:
+    labels = ("cold", "mild", "warm")
+    task = make_task("aspect", labels, name="classify")
+    opened = open_model(saved, tasks=[task], seed=7)
+    assert opened.account is not None
+    assert opened.account.missing == ("heads.classify.output.weight", "heads.classify.output.bias")
+
+
+def test_a_head_with_other_parts_than_the_folders_starts_fresh(
+    tmp_path: Path, config: Any, tokenizer: Any
+) -> None:
+    labels = ("O", "B-A")
+    model = TaskModel(config, [make_task("tag", labels)], seed=3)
+    save_model(tmp_path / "model", model, tokenizer, origin=Origin())
+    opened = open_model(tmp_path / "model", tasks=[make_task("tag", labels, crf=True)], seed=7)
+    assert opened.account is not None
+    heads = {name for name, _ in opened.model.named_parameters() if name.startswith("heads.")}
+    assert heads == {name for name in opened.account.missing if name.startswith("heads.")}
+
+
+def test_the_tasks_of_a_folder_are_told_without_its_weights(saved: Path) -> None:
+    (task,) = tasks_of(saved).values()
+    assert (task.kind, task.name, task.labels) == ("classify", "classify", ("cold", "mild", "warm"))
 
 
 def test_a_fresh_model_takes_nothing_but_the_shape(saved: Path) -> None:

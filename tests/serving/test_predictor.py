@@ -12,6 +12,7 @@ import bertworks
 from bertworks.core.artifact import Origin
 from bertworks.core.batch import Layout
 from bertworks.core.errors import ArtifactError, DataError, UsageError
+from bertworks.data.examples import TextExample
 from bertworks.data.packing import Features, flatten, join_pieces
 from bertworks.data.windows import cut_spans
 from bertworks.model.embedding import DenseLayer, EmbeddingRecipe
@@ -131,6 +132,19 @@ def test_answers_come_one_per_input_in_order(classifier) -> None:
     for first, second in zip(straight, reversed(backwards), strict=True):
         assert first["probabilities"] == pytest.approx(second["probabilities"], abs=1e-5)
     assert straight[0]["probabilities"] != pytest.approx(straight[2]["probabilities"], abs=1e-3)
+
+
+def test_the_task_that_is_named_answers_and_by_default_the_first(pretrained) -> None:
+    pairs = [("the cat [MASK]", "a dog [MASK]")]
+    assert "label" in pretrained.predict(pairs, task="next_sentence")[0]
+    assert pretrained.predict(pairs, task="next-sentence") == pretrained.predict(
+        pairs, task="next_sentence"
+    )
+    assert "masks" in pretrained.predict(["the cat [MASK]"])[0]
+    with pytest.raises(
+        UsageError, match=r"^this model has no task 'mood'; its tasks are: fill_mask"
+    ):
+        pretrained.predict(pairs, task="mood")
 
 
 def test_nothing_asked_is_nothing_answered(classifier) -> None:
@@ -451,3 +465,71 @@ def test_texts_are_pooled_within_their_bounds(lengths: list[int], seed: int) -> 
     }
     for pooling, vectors in expected.items():
         torch.testing.assert_close(pool_texts(hidden, layout, pooling), vectors)
+
+
+# Ranking, and labels that were never learned
+
+
+def test_candidates_are_ranked_by_vectors_or_by_a_model_of_pairs(predictors) -> None:
+    query, candidates = TEXTS[0], [*TEXTS[1:], LONG]
+    for name in ("bare", "match"):
+        model = predictors[name]
+        ranked = model.rank(query, candidates)
+        scores = [found.score for found in ranked]
+        assert scores == sorted(scores, reverse=True)
+        assert [candidates[found.place] for found in ranked] == [found.text for found in ranked]
+        if name == "bare":
+            vectors = model.embed([query, *candidates])
+            expected = (vectors[1:] @ vectors[0])[[found.place for found in ranked]]
+        else:
+            answers = model.predict([(query, found.text) for found in ranked])
+            expected = [answer["probabilities"]["warm"] for answer in answers]
+        np.testing.assert_allclose(scores, expected, atol=1e-5)
+    assert predictors["bare"].rank(query, []) == []
+    with pytest.raises(UsageError, match="rank takes a list of candidates"):
+        predictors["bare"].rank(query, "one")
+
+
+@pytest.mark.parametrize(("name", "by"), [("bare", "vectors"), ("pretrained", "cloze")])
+def test_texts_get_one_of_the_labels_given(predictors, name: str, by) -> None:
+    model = predictors[name]
+    labels = {"cat": "the cat", "dog": "a dog", "capital": "北京"}
+    answers = model.classify([*TEXTS, LONG], labels=labels)
+    assert [list(answer["probabilities"]) for answer in answers] == [list(labels)] * 6
+    assert answers == model.classify([*TEXTS, LONG], labels=labels, by=by)
+    (alone,) = model.classify(TEXTS[3:4], labels=labels)
+    assert alone["probability"] == pytest.approx(answers[3]["probability"], rel=1e-4)
+    if by == "vectors":
+        cosines = model.embed(TEXTS) @ model.embed(list(labels.values())).T
+        assert [answer["label"] for answer in answers[:5]] == [
+            list(labels)[place] for place in cosines.argmax(axis=1)
+        ]
+
+
+def test_a_text_that_says_nothing_has_no_leaning_when_calibrated(predictors) -> None:
+    for name in ("bare", "pretrained"):
+        task = predictors[name].zero_shot(["cat", "dog", "hill"], calibrate=True)
+        (nothing,) = predictors[name].answer_examples([TextExample("")], task)
+        assert list(nothing["probabilities"].values()) == pytest.approx([1 / 3] * 3, rel=1e-4)
+
+
+@pytest.mark.parametrize(("name", "by"), [("bare", "vectors"), ("pretrained", "cloze")])
+def test_a_pair_is_no_text_to_classify(predictors, name: str, by) -> None:
+    with pytest.raises(DataError, match="input 2: zero-shot reads one text, not a pair"):
+        predictors[name].classify(["the cat", ("a", "b")], labels=["a", "b"], by=by)
+
+
+def test_texts_to_classify_are_a_list(predictors) -> None:
+    with pytest.raises(UsageError, match="classify takes a list of texts"):
+        predictors["bare"].classify("the cat", labels=["a", "b"])
+
+
+def test_a_folder_of_sentence_transformers_answers_pairs_with_their_cosine(
+    make_model, tokenizer, tmp_path: Path
+) -> None:
+    recipe = EmbeddingRecipe(pooling="max")
+    save_model(tmp_path / "m", make_model(), tokenizer, origin=Origin(), recipe=recipe)
+    model = bertworks.load(tmp_path / "m", device="cpu")
+    first, second = model.embed(TEXTS[:2])
+    (answer,) = model.predict([tuple(TEXTS[:2])])
+    assert answer == {"score": pytest.approx(float(first @ second), abs=1e-5)}

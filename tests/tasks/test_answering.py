@@ -1,42 +1,51 @@
 """From examples to answers: one each, in order, whatever else is in the batch."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
 from bertworks.core.errors import DataError, TrainingError
-from bertworks.data.examples import TextExample
+from bertworks.data.examples import Found, QuestionExample, TextExample
+from bertworks.data.forms import make_example
 from bertworks.tasks.answering import BATCH_TOKENS, Answerer, windows_of
-from bertworks.tasks.catalog import make_task
+from bertworks.tasks.catalog import KINDS, learn_task, make_task
 from bertworks.tasks.task import Answer, Task, TaskModel
 
 LABELS = ("cold", "mild", "warm")
-ASKED = ("classify", "match", "fill_mask", "next_sentence")
 
 
 @pytest.fixture(scope="module")
-def model(config) -> TaskModel:
-    tasks = [make_task(name, LABELS) for name in ASKED]
+def examples(make_samples) -> dict[str, list[Any]]:
+    """Make examples of every kind."""
+    return {
+        name: [
+            make_example(row, line, form=kind.form, labelled=kind.learn is not None)
+            for line, row in enumerate(make_samples(17).rows(name, 45, longest=150), 1)
+        ]
+        for name, kind in KINDS.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def model(config, examples) -> TaskModel:
+    tasks = [
+        learn_task(name, examples[name]) if kind.learn else make_task(name, LABELS)
+        for name, kind in KINDS.items()
+    ]
     model = TaskModel(config, tasks, seed=23, deviation=0.3)
     with torch.no_grad():
-        for name in ("classify", "match", "next_sentence"):
-            model.heads[name].output.weight.mul_(3.0)
+        for parameter in model.heads.parameters():
+            parameter.mul_(3.0)
     return model.eval()
-
-
-@pytest.fixture(scope="module")
-def examples(texts) -> dict[str, list[TextExample]]:
-    singles = [TextExample(text, line=line) for line, text in enumerate(texts, 1)]
-    pairs = [TextExample(a, b) for a, b in zip(texts, reversed(texts), strict=True)]
-    masked = [TextExample(f"{text} [MASK] {text} [MASK]") for text in texts]
-    return {"classify": singles, "match": pairs, "fill_mask": masked, "next_sentence": pairs}
 
 
 @pytest.fixture(scope="module")
 def ask(model, tokenizer, machine):
     """Return a way to answer examples."""
 
-    def answers(name: str, examples: list[TextExample]) -> list[Answer]:
+    def answers(name: str, examples: list[Any]) -> list[Answer]:
         task: Task = model.tasks[name]
         windows = windows_of(task, examples, tokenizer, longest=model.config.max_positions)
         return Answerer(model, task, tokenizer, machine).answer(examples, windows)
@@ -44,23 +53,19 @@ def ask(model, tokenizer, machine):
     return answers
 
 
-def difference(first: Answer, second: Answer) -> float:
-    """Return how far the probabilities of two answers are apart; far if they name others."""
-    if "masks" in first:
-        rows = zip(first["masks"], second["masks"], strict=True)
-        found = [pair for row in rows for pair in zip(*row, strict=True)]
-        if any(a["token"] != b["token"] for a, b in found):
-            return np.inf
-        return max(abs(a["probability"] - b["probability"]) for a, b in found)
-    if first["label"] != second["label"]:
-        return np.inf
-    return max(
-        abs(first["probabilities"][label] - second["probabilities"][label])
-        for label in first["probabilities"]
-    )
+def difference(first: Any, second: Any) -> float:
+    """Return how far the numbers of two answers are apart; far if they say other things."""
+    if isinstance(first, dict) and isinstance(second, dict) and first.keys() == second.keys():
+        return max((difference(first[key], second[key]) for key in first), default=0.0)
+    if isinstance(first, list | tuple) and len(first) == len(second):
+        pairs = zip(first, second, strict=True)
+        return max((difference(a, b) for a, b in pairs), default=0.0)
+    if isinstance(first, float) and isinstance(second, float):
+        return abs(first - second)
+    return 0.0 if first == second else np.inf
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", KINDS)
 def test_an_answer_is_the_same_alone_and_in_a_batch(name: str, ask, examples) -> None:
     asked = examples[name]
     together = ask(name, asked)
@@ -73,7 +78,7 @@ def test_an_answer_is_the_same_alone_and_in_a_batch(name: str, ask, examples) ->
     )
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", KINDS)
 def test_answers_come_in_the_order_of_the_examples(name: str, ask, examples) -> None:
     asked = examples[name]
     order = np.random.default_rng(3).permutation(len(asked))
@@ -134,3 +139,17 @@ def test_broken_weights_give_no_answer(config, tokenizer, machine) -> None:
         model.encoder.embeddings.pieces.weight[:, 3] = float("inf")
     with pytest.raises(TrainingError, match=r"no finite numbers.*train it again"):
         answerer.answer(examples, windows)
+
+
+def test_parts_that_no_window_shows_whole_are_counted(tokenizer, capsys) -> None:
+    task = make_task("answer")
+    passage = "the cat " * 40
+    short = QuestionExample("where?", passage, (Found("cat", 4),), line=1)
+    long = QuestionExample("where? " * 40, passage, (Found(passage.strip(), 0),), line=2)
+    windows_of(task, [short], tokenizer, longest=33)
+    assert capsys.readouterr().err == ""
+    windows_of(task, [short, long], tokenizer, longest=33, where="dev.jsonl line")
+    first, second, third = capsys.readouterr().err.splitlines()
+    assert "dev.jsonl: of 1 of 2 examples no window shows the whole question; raise" in first
+    assert "no window shows the whole answer; raise --longest" in second
+    assert "the answer has more pieces than may be given; raise --max-answer" in third

@@ -69,3 +69,24 @@ def test_a_setting_of_another_task_is_refused() -> None:
         learn_task("match", [TextExample("t")], num_candidates=3)
     with pytest.raises(UsageError, match="no task 'fill_mask' to fine-tune on; the tasks are cl"):
         learn_task("fill_mask", [TextExample("t")])
+
+
+def test_a_file_that_answers_are_scored_by_tells_what_is_sought() -> None:
+    assert KINDS["embed"].forms() == ("score", "label", "texts")
+    assert KINDS["embed"].forms(scored=True) == ("score", "label")
+    assert KINDS["classify"].forms(scored=True) == ("label",)
+
+
+def test_a_task_for_the_same_labels_goes_on_as_it_was_and_any_other_begins_anew() -> None:
+    examples = [TextExample("t", label=label) for label in ("b", "a")]
+    before = make_task("classify", ("a", "b"), pooling="mean", dropout=0.3)
+    assert learn_task("classify", examples, before=before).options == before.options
+    fresh = learn_task("classify", examples).options
+    assert fresh != before.options
+    others = (
+        make_task("classify", ("a", "c"), pooling="mean"),
+        make_task("match", ("a", "b"), pooling="mean"),
+    )
+    assert [learn_task("classify", examples, before=other).options for other in others] == [
+        fresh
+    ] * 2

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from sklearn import metrics
 
 from bertworks.core.errors import MissingPackageError
-from bertworks.tasks.metrics import LabelScores, scikit_learn
+from bertworks.tasks.metrics import LabelScores, LabelSetScores, NumberScores, scikit_learn
 
 
 def label_metrics(gold: list[int], probabilities: np.ndarray) -> dict[str, float]:
@@ -96,3 +97,97 @@ def test_a_missing_package_is_named_with_the_way_to_get_it(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.metrics", None)
     with pytest.raises(MissingPackageError, match=r"pip install 'bertworks\[eval\]'"):
         scikit_learn("metrics")
+
+
+def test_each_label_has_scores_of_its_own() -> None:
+    gold, probabilities = draw(4, 50, seed=2)
+    scores = LabelScores(4)
+    for label, row in zip(gold, probabilities, strict=True):
+        scores.add(label, row.tolist())
+    expected = metrics.precision_recall_fscore_support(
+        gold, probabilities.argmax(1), zero_division=0
+    )
+    found = [list(row.values()) for row in scores.by_label()]
+    np.testing.assert_allclose(found, np.transpose(expected))
+    assert list(scores.by_label()[0]) == ["precision", "recall", "f1", "support"]
+
+
+# Several labels
+
+
+@pytest.mark.parametrize("num_labels", [1, 2, 5])
+@pytest.mark.parametrize("num_examples", [1, 2, 17])
+def test_sets_of_labels_are_scored_as_by_scikit_learn(num_labels: int, num_examples: int) -> None:
+    random = np.random.default_rng(num_labels + num_examples)
+    gold = random.random((num_examples, num_labels)) < 0.4
+    chances = random.random((num_examples, num_labels))
+    given = chances >= 0.6
+    scores = LabelSetScores(num_labels)
+    for row in zip(gold, given, chances, strict=True):
+        scores.add(row[0], row[1], row[2].tolist())
+    found = scores.metrics()
+    assert next(iter(found)) == "micro_f1"
+    assert found["subset_accuracy"] == pytest.approx((gold == given).all(1).mean())
+    columns = [
+        metrics.precision_recall_fscore_support(
+            gold[:, label], given[:, label], average="binary", zero_division=0
+        )[:3]
+        for label in range(num_labels)
+    ]
+    for name, values in zip(("precision", "recall", "f1"), np.transpose(columns), strict=True):
+        assert found[f"macro_{name}"] == pytest.approx(values.mean())
+        whole = getattr(metrics, f"{name}_score")
+        expected = whole(gold.ravel(), given.ravel(), zero_division=0)
+        assert found[f"micro_{name}"] == pytest.approx(expected)
+        assert [row[name] for row in scores.by_label()] == pytest.approx(values.tolist())
+    mixed = [label for label in range(num_labels) if 0 < gold[:, label].sum() < num_examples]
+    areas = [metrics.roc_auc_score(gold[:, label], chances[:, label]) for label in mixed]
+    assert found.get("auc") == (pytest.approx(np.mean(areas)) if areas else None)
+    assert {type(value) for value in found.values()} == {float}
+
+
+# Numbers
+
+
+def number_metrics(gold: list[float], given: list[float]) -> dict[str, float]:
+    scores = NumberScores()
+    for pair in zip(gold, given, strict=True):
+        scores.add(*pair)
+    return scores.metrics()
+
+
+@given(st.integers(2, 50), st.integers(0, 2**31))
+def test_correlations_are_those_of_scipy(count: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    gold = random.integers(0, 5, count).astype(float)
+    gold[0] = 9.0
+    given = gold + random.normal(size=count)
+    found = number_metrics(gold.tolist(), given.tolist())
+    assert found["pearson"] == pytest.approx(stats.pearsonr(gold, given).statistic)
+    assert found["spearman"] == pytest.approx(stats.spearmanr(gold, given).statistic)
+    assert found["mean_absolute_error"] == pytest.approx(np.abs(gold - given).mean())
+
+
+@pytest.mark.parametrize(
+    ("gold", "given", "named"),
+    [
+        ([2.5, 2.5], [1.0, 2.0], "all scores that are gold are 2.5"),
+        ([1.0, 2.0], [0.1, 0.1], "all scores that are given are 0.1"),
+        ([0.1] * 3, [0.3] * 3, "all scores that are gold are 0.1"),
+        ([4.0], [3.0], "all scores that are gold are 4"),
+    ],
+)
+def test_what_never_changes_goes_with_nothing_and_that_is_said(
+    gold: list[float], given: list[float], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = number_metrics(gold, given)
+    assert (found["pearson"], found["spearman"]) == (0.0, 0.0)
+    assert found["mean_absolute_error"] == pytest.approx(abs(gold[0] - given[0]), abs=1)
+    assert f"{named}, so there is nothing to correlate" in capsys.readouterr().err
+
+
+def test_numbers_are_scored_without_a_word_where_they_change(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    number_metrics([1.0, 2.0], [2.0, 1.0])
+    assert capsys.readouterr().err == ""

@@ -1,18 +1,19 @@
 """The model of an encoder and its heads: losses by task, and weights by name."""
 
+import math
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
 import torch
 
 from bertworks.core.batch import Batch
-from bertworks.core.errors import DataError
-from bertworks.data.examples import TextExample
+from bertworks.data.forms import make_example
 from bertworks.data.packing import Features, Goal, flatten
 from bertworks.model.config import STYLES
 from bertworks.model.weights import load_weights
-from bertworks.tasks.catalog import KINDS, make_task
+from bertworks.tasks.catalog import KINDS, learn_task, make_task
 from bertworks.tasks.classify import Classify
 from bertworks.tasks.fill_mask import FillMask
 from bertworks.tasks.task import TaskModel
@@ -88,24 +89,33 @@ def test_a_model_without_tasks_still_encodes(config, batch) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_every_task_knows_the_five_things(name: str, config, tokenizer, score) -> None:
-    task = make_task(name, ("a", "b"))
-    reads_one = name in ("fill_mask", "replaced_token")
-    example = TextExample("the [MASK] sat", None if reads_one else "a dog ran")
-    windows = task.features(example, tokenizer, longest=31)
+def test_every_task_knows_the_five_things(name: str, config, tokenizer, make_samples) -> None:
+    kind, rows = KINDS[name], make_samples(3).rows(name, 12)
+    is_labelled = kind.learn is not None
+    examples = [
+        make_example(row, line, form=kind.form, labelled=is_labelled)
+        for line, row in enumerate(rows, 1)
+    ]
+    task = learn_task(name, examples) if kind.learn else make_task(name, ("a", "b"))
     model = TaskModel(config, [task], seed=1).eval()
-    batch = flatten(windows)
+    windows = [task.features(example, tokenizer, longest=31) for example in examples]
+    batch = flatten([window for own in windows for window in own])
     logits = model.logits(batch, name)
     assert len(logits) == len(batch.targets[name].values)
-    assert float(model(batch)[name].detach()) == 0.0  # nothing was said about what is right
-    answer = task.decode(example, windows, [logits.detach().numpy()], tokenizer)
-    if name == "replaced_token":
-        with pytest.raises(DataError, match="cannot be scored on examples"):
-            task.scorer()
+    loss = float(model(batch)[name].detach())
+    assert loss > 0 if kind.learn else loss == 0  # nothing was said about what is right
+    ends = np.cumsum([len(window.goals[name].values) for own in windows for window in own])
+    parts = iter(np.split(logits.detach().numpy(), ends[:-1]))
+    answers = [
+        task.decode(example, own, list(islice(parts, len(own))), tokenizer)
+        for example, own in zip(examples, windows, strict=True)
+    ]
+    if kind.learn is None:
         return
-    gold = answer["label"] if "label" in answer else answer["masks"][0][0]["token"]
-    scores = score(task, [answer], [TextExample(example.text, example.text_b, gold)])
-    assert next(iter(scores.items())) == ("accuracy", 1.0)
+    scorer = task.scorer()
+    verdicts = [scorer.add(e, answer) for e, answer in zip(examples, answers, strict=True)]
+    assert all(verdict.score is None or 0 <= verdict.score <= 1 for verdict in verdicts)
+    assert all(math.isfinite(value) for value in scorer.metrics().values())
 
 
 def test_a_network_without_weights_draws_none(config) -> None:

@@ -79,10 +79,10 @@ class Layout:
 
 @dataclass(frozen=True)
 class Target:
-    """What a task should find: one row of values per text, or one per token named in `at`."""
+    """What a task should find: one row of values per text, or one per row of tokens in `at`."""
 
     values: Tensor  # [M] or [M, L]; IGNORE, or NaN, where there is nothing to find
-    at: Tensor | None = None  # token indices into the flat batch; None: one row per text
+    at: Tensor | None = None  # token indices, [M], or [M, P] where a row speaks of several
     weights: Tensor | None = None  # [M] the share of each row; None: all count fully
     groups: Tensor | None = None  # [M] which rows are weighed against each other, numbered from 0
 

@@ -1,6 +1,7 @@
 """Fine-tuning batches: each a pure function of (examples, seed, step)."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -29,11 +30,53 @@ class ExampleBatches:
     def at(self, step: int, parts: Sequence[int] | None = None) -> list[Batch]:
         """Return the parts of one step's batch (the first step is 0), or only those asked for."""
         epoch, index = divmod(step, self.steps_per_epoch)
-        order = random_at(self.seed, "epoch", epoch).permutation(len(self.windows))
+        order = _order(self.seed, epoch, len(self.windows))
         chosen = order[index * self.batch_size : (index + 1) * self.batch_size]
         examples = [self.windows[example] for example in chosen]
         examples.sort(key=lambda windows: max(len(window.tokens) for window in windows))
         return flatten_parts(examples, count=self.accumulate, wanted=parts)
+
+
+class MixedBatches:
+    """The batches of several tasks: each step is one task's, which has its share of an epoch.
+
+    Every example of a task comes before any of its examples comes again.
+    """
+
+    def __init__(
+        self, tasks: Sequence[ExampleBatches], *, temperature: float = 1.0, seed: int = 0
+    ) -> None:
+        self.tasks = tasks
+        self.seed = seed
+        self.steps_per_epoch = sum(task.steps_per_epoch for task in tasks)
+        self.steps_of_task = share_steps(
+            [task.steps_per_epoch for task in tasks], temperature=temperature
+        )
+
+    def at(self, step: int, parts: Sequence[int] | None = None) -> list[Batch]:
+        """Return the parts of one step's batch (the first step is 0), or only those asked for."""
+        epoch, index = divmod(step, self.steps_per_epoch)
+        turns = np.repeat(np.arange(len(self.tasks)), self.steps_of_task)
+        order = random_at(self.seed, "tasks", epoch).permutation(turns)
+        chosen = order[index]
+        before = int(np.count_nonzero(order[:index] == chosen))
+        return self.tasks[chosen].at(epoch * self.steps_of_task[chosen] + before, parts)
+
+
+def share_steps(sizes: Sequence[int], *, temperature: float) -> list[int]:
+    """Share as many steps as the sizes add up to: by size, or more evenly the hotter it is.
+
+    Each gets one at least.
+    """
+    shares = (np.array(sizes) / max(sizes)) ** (1 / temperature)
+    wanted = (shares / shares.sum() * sum(sizes)).round(6)  # whole ones are whole
+    steps = np.floor(wanted).astype(int)
+    left = sum(sizes) - int(steps.sum())
+    steps[np.argsort(steps - wanted, kind="stable")[:left]] += 1
+    while not steps.all():
+        steps[steps.argmin()] += 1
+        steps[steps.argmax()] -= 1
+    return steps.tolist()
 
 
 def length_sorted_batches(
@@ -44,3 +87,8 @@ def length_sorted_batches(
     order = np.argsort(lengths, kind="stable")
     groups = group_by_budget(lengths[order], budget=lambda _: budget)
     return [(order[group], flatten([windows[i] for i in order[group]])) for group in groups]
+
+
+@lru_cache(maxsize=8)  # drawn once an epoch, not at each of its steps
+def _order(seed: int, epoch: int, count: int) -> np.ndarray:
+    return random_at(seed, "epoch", epoch).permutation(count)

@@ -34,8 +34,9 @@ class Features:
     note: Any = None  # what a task wants to know of the window when it reads the answer
 
 
-def flatten(texts: Sequence[Features]) -> Batch:
-    """Lay texts end to end as one batch."""
+def flatten(texts: Sequence[Features], owners: Sequence[int] | None = None) -> Batch:
+    """Lay texts end to end as one batch; rows are grouped within an owner, or else an example."""
+    owners = [text.example for text in texts] if owners is None else owners
     lengths = tuple(len(text.tokens) for text in texts)
     layout = Layout.of(lengths)
     tokens = np.concatenate([text.tokens for text in texts]).astype(np.int64)
@@ -48,7 +49,7 @@ def flatten(texts: Sequence[Features]) -> Batch:
         positions=torch.from_numpy(positions),
         segments=torch.from_numpy(segments),
         layout=layout,
-        targets={name: _join(name, texts, starts) for name in names},
+        targets={name: _join(name, texts, starts, owners) for name in names},
         ids=tuple(text.example for text in texts),
     )
 
@@ -79,8 +80,8 @@ def join_pieces(
     parts = [begin, first, separator]
     if second is not None:
         parts = [begin, first, *[separator] * specials.num_between, second, separator]
-    tokens = np.concatenate(parts).astype(np.int64)
-    segments = np.zeros(len(tokens), dtype=np.int64)
+    tokens = np.concatenate(parts).astype(np.int32)  # large sets are held in memory
+    segments = np.zeros(len(tokens), dtype=np.int8)
     segments[len(first) + 1 + specials.num_between :] = specials.second_segment
     return tokens, segments
 
@@ -103,8 +104,9 @@ def group_by_budget(lengths: np.ndarray, *, budget: Callable[[int], float]) -> l
 
 
 def _flatten_sorted(bundles: Sequence[Sequence[Features]]) -> Batch:
-    texts = [text for bundle in bundles for text in bundle]
-    return flatten(sorted(texts, key=lambda text: len(text.tokens)))
+    owned = [(text, owner) for owner, bundle in enumerate(bundles) for text in bundle]
+    owned.sort(key=lambda pair: len(pair[0].tokens))
+    return flatten([text for text, _ in owned], [owner for _, owner in owned])
 
 
 def _silent(text: Features) -> Batch:
@@ -121,7 +123,9 @@ def _nothing(values: torch.Tensor) -> float:
     return float("nan") if values.is_floating_point() else IGNORE
 
 
-def _join(name: str, texts: Sequence[Features], starts: np.ndarray) -> Target:
+def _join(
+    name: str, texts: Sequence[Features], starts: np.ndarray, owners: Sequence[int]
+) -> Target:
     goals = [text.goals[name] for text in texts]
     values = np.concatenate([np.asarray(goal.values) for goal in goals])
     at = None
@@ -134,7 +138,7 @@ def _join(name: str, texts: Sequence[Features], starts: np.ndarray) -> Target:
         weights = torch.from_numpy(np.concatenate(shares))
     groups = None
     if goals[0].group is not None:
-        keys = [(text.example, goal.group) for text, goal in zip(texts, goals, strict=True)]
+        keys = [(owner, goal.group) for owner, goal in zip(owners, goals, strict=True)]
         numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
         rows = [
             np.full(len(goal.values), numbers[key]) for key, goal in zip(keys, goals, strict=True)

@@ -1,17 +1,31 @@
 """Long inputs: cut into overlapping windows, so that nothing is truncated away."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
-from bertworks.core.errors import UsageError
+from bertworks.core.errors import DataError, UsageError
 
 
-def cut_spans(length: int, *, room: int) -> list[tuple[int, int]]:
-    """Return (start, end) of windows that fit the room; neighbours share a quarter of it."""
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a window shows of its example."""
+
+    start: int = 0  # the first piece of the long text that it shows
+    losses: tuple[str, ...] = ()  # what no window shows of the example, and how to mend it
+
+
+def cut_spans(length: int, *, room: int, step: int | None = None) -> list[tuple[int, int]]:
+    """Return (start, end) of windows that fit the room and begin so many pieces apart.
+
+    By default neighbours share a quarter of the room; none leaves a gap to the next.
+    """
     if length <= room:
         return [(0, length)]
     if room < 1:
         raise UsageError(f"a window has room for {room} pieces of text; raise --longest")
-    stride = max(room - room // 4, 1)
+    stride = room - room // 4 if step is None else min(step, room)
     starts = range(0, length - room + stride, stride)
     return [(start, min(start + room, length)) for start in starts]
 
@@ -23,6 +37,21 @@ def cut_places(length: int, places: np.ndarray, *, room: int) -> list[tuple[int,
         windows.append((start, end, places[(places >= seen) & (places < end)] - start))
         seen = end
     return windows
+
+
+def cut_centered(
+    length: int, places: np.ndarray, *, room: int
+) -> list[tuple[int, int, np.ndarray]]:
+    """Return windows, and which places are asked for in each: where most is seen on both sides.
+
+    Places are rising; each is asked for once, and its number is returned, not itself.
+    """
+    spans = cut_spans(length, room=room)
+    starts, ends = (np.array(side)[:, None] for side in zip(*spans, strict=True))
+    before = np.where(starts == 0, length, places - starts)  # all there is at an end of the text
+    after = np.where(ends == length, length, ends - 1 - places)
+    best = np.minimum(before, after).argmax(axis=0)
+    return [(start, end, np.flatnonzero(best == n)) for n, (start, end) in enumerate(spans)]
 
 
 def cut_text(pieces: np.ndarray, *, room: int) -> list[np.ndarray]:
@@ -52,3 +81,36 @@ def cut_pair(
         )
         for i in range(count)
     ]
+
+
+def cut_beside(
+    kept: Sequence[np.ndarray], length: int, *, room: int, step: int | None = None
+) -> tuple[list[np.ndarray], list[tuple[int, int]]]:
+    """Return texts of which one stands in every window of a longer text, and its windows.
+
+    They have half of the room, or what the longer text leaves; one that needs more keeps its end,
+    where a question asks and a choice answers. The windows are the same beside each of them.
+    """
+    if room < 2:
+        raise UsageError(f"a window has room for {room} pieces of two texts; raise --longest")
+    most = max(room // 2, room - length)
+    shown = [pieces[max(len(pieces) - most, 0) :] for pieces in kept]
+    left = room - max(len(pieces) for pieces in shown)
+    return shown, cut_spans(length, room=left, step=step)
+
+
+def pieces_near(length: int, places: Sequence[tuple[int, int]], *, room: int) -> np.ndarray:
+    """Return which pieces to show, in order, so that all places are seen and what is nearest them.
+
+    Of a long text, its ends are left out, and perhaps the middle of what lies between two places.
+    """
+    at = np.arange(length)
+    distances = [np.maximum(np.maximum(start - at, at - end + 1), 0) for start, end in places]
+    distance = np.min(distances, axis=0)
+    needed = int((distance == 0).sum())
+    if needed > room:
+        raise DataError(
+            f"the marked places take {needed} pieces, but a window has room for {room}; shorten "
+            "them, or raise --longest"
+        )
+    return np.sort(np.argsort(distance, kind="stable")[:room])

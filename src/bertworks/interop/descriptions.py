@@ -6,7 +6,7 @@ from typing import Any
 
 from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.core.pieces import SpecialIds
-from bertworks.interop.dialect import ACTIVATIONS, LABELLED, Dialect
+from bertworks.interop.dialect import ACTIVATIONS, OF_TEXTS, PROBLEMS, Dialect
 from bertworks.interop.families import ALIASES, DIALECTS
 from bertworks.model.config import Bucketed, EncoderConfig, Learned, Local, Rotary, Sharing
 
@@ -26,6 +26,11 @@ class TaskNote:
         """Return what is written of a task of this name."""
         told: dict[str, Any] = {"labels": self.labels, "options": self.options}
         return told if self.kind in ("", name) else {**told, "kind": self.kind}
+
+
+def kinds_of(tasks: Mapping[str, TaskNote]) -> tuple[str, ...]:
+    """Return the kinds of the tasks of a model, by which other libraries know it."""
+    return tuple(note.kind or name for name, note in tasks.items())
 
 
 def config_from_hugging_face(theirs: dict[str, Any]) -> EncoderConfig:
@@ -72,14 +77,11 @@ def config_to_hugging_face(
     """Return their description of our network and its tasks."""
     dialect = DIALECTS[config.family]
     theirs = their_config(config, pad_id=specials.pad)
-    theirs |= {"architectures": [dialect.classes[tuple(tasks)]]}
+    theirs |= {"architectures": [dialect.classes[kinds_of(tasks)]]}
     theirs |= {"bos_token_id": specials.first, "eos_token_id": specials.separator}
     theirs |= {"cls_token_id": specials.first, "sep_token_id": specials.separator}
-    labels = [label for name in LABELLED if name in tasks for label in tasks[name].labels]
-    if labels:
-        theirs["id2label"] = {str(index): label for index, label in enumerate(labels)}
-        theirs["label2id"] = {label: index for index, label in enumerate(labels)}
-    for note in tasks.values():
+    for kind, note in zip(kinds_of(tasks), tasks.values(), strict=True):
+        theirs |= _labels_to_hugging_face(kind, note.labels)
         theirs |= _options_to_hugging_face(note.options, dialect)
     return theirs
 
@@ -89,7 +91,8 @@ def tasks_from_hugging_face(theirs: dict[str, Any]) -> dict[str, TaskNote]:
     dialect = DIALECTS[ALIASES.get(theirs["model_type"], theirs["model_type"])]
     suffix = _class_suffix((theirs.get("architectures") or [""])[0])
     names = next((n for n, known in dialect.classes.items() if _class_suffix(known) == suffix), ())
-    return {name: note for name in names if (note := _note(name, theirs, dialect)) is not None}
+    known = (_kind_of_texts(theirs) if name in OF_TEXTS else name for name in names)
+    return {name: _note(name, theirs, dialect) for name in known if name is not None}
 
 
 def pad_id_of(theirs: dict[str, Any]) -> int:
@@ -140,6 +143,17 @@ def their_config(config: EncoderConfig, *, pad_id: int) -> dict[str, Any]:
     }
 
 
+def _labels_to_hugging_face(kind: str, labels: tuple[str, ...]) -> dict[str, Any]:
+    if kind not in (*OF_TEXTS, "tag"):
+        return {}
+    named = (kind,) if kind == "score" else labels  # a number has a name there, too
+    told: dict[str, Any] = {
+        "id2label": {str(index): label for index, label in enumerate(named)},
+        "label2id": {label: index for index, label in enumerate(named)},
+    }
+    return told | ({"problem_type": PROBLEMS[kind]} if kind in PROBLEMS else {})
+
+
 def _options_to_hugging_face(options: dict[str, Any], dialect: Dialect) -> dict[str, Any]:
     theirs: dict[str, Any] = {}
     if options.get("tied") is False:
@@ -152,16 +166,25 @@ def _options_to_hugging_face(options: dict[str, Any], dialect: Dialect) -> dict[
     return theirs
 
 
-def _note(name: str, theirs: dict[str, Any], dialect: Dialect) -> TaskNote | None:
-    """Return labels and options of a task, or None where it is of a kind that is not known here."""
+def _kind_of_texts(theirs: dict[str, Any]) -> str | None:
+    """Return which task on the vector of a text is meant; None: one that is not known here."""
+    count = len(_labels(theirs))
+    said = theirs.get("problem_type")
+    if said is None:
+        return "score" if count == 1 else "classify"
+    kinds = {problem: kind for kind, problem in PROBLEMS.items()}
+    kind = kinds.get(said, "classify" if said == "single_label_classification" else None)
+    fits = {"score": count == 1, "classify": count > 1, "multilabel": count > 0}
+    return kind if kind and fits[kind] else None
+
+
+def _note(name: str, theirs: dict[str, Any], dialect: Dialect) -> TaskNote:
+    """Return labels and options of a task."""
     if name == "fill_mask":
         return TaskNote(options={"tied": theirs.get("tie_word_embeddings") is not False})
-    if name not in LABELLED:
+    if name not in (*OF_TEXTS, "choose", "tag"):
         return TaskNote()
-    by_number = _labels(theirs)
-    kind = theirs.get("problem_type") or "single_label_classification"
-    if len(by_number) < 2 or kind != "single_label_classification":
-        return None  # a score, or several labels at once
+    labels = () if name in ("score", "choose") else _labels(theirs)
     said = theirs.get("classifier_pooling") if dialect.poolings else None
     if said is not None and said not in dialect.poolings:
         known = ", ".join(dialect.poolings)
@@ -170,7 +193,9 @@ def _note(name: str, theirs: dict[str, Any], dialect: Dialect) -> TaskNote | Non
     dropout = theirs.get(dialect.head_dropout)
     if dropout is not None and not (isinstance(dropout, float | int) and 0 <= dropout < 1):
         raise ValueError(f"{dialect.head_dropout} is {dropout!r}; it must lie from 0 to below 1")
-    return TaskNote(by_number, {"pooling": pooling, "dropout": dropout})
+    if name == "tag":
+        return TaskNote(labels, {"dropout": dropout})
+    return TaskNote(labels, {"pooling": pooling, "dropout": dropout})
 
 
 def _labels(theirs: dict[str, Any]) -> tuple[str, ...]:

@@ -21,8 +21,8 @@ class Dialect:
     prefix: str  # of the encoder's tensors, in the files of models with a task head
     keys: Mapping[str, str]  # their config key -> our field
     encoder: Names  # without the prefix
-    heads: Mapping[str, Names]  # by task; a row here replaces one of the encoder
-    classes: Mapping[tuple[str, ...], str]  # the tasks of a model -> the class that opens it
+    heads: Mapping[str, Names]  # by kind of task; a row here replaces one of the encoder
+    classes: Mapping[tuple[str, ...], str]  # the kinds of a model's tasks -> the class of it
     fixed: Mapping[str, Any] = field(default_factory=dict)  # our fields that no key tells
     defaults: Mapping[str, Any] = field(default_factory=dict)  # of their keys that are not there
     expected: Mapping[str, Any] = field(default_factory=dict)  # their keys with one known value
@@ -37,7 +37,9 @@ class Dialect:
     write: Callable[[EncoderConfig], dict[str, Any]] = lambda config: {}
 
 
-LABELLED = ("classify", "match")  # the tasks that give a text one label
+# The kinds of tasks that are a linear layer on the vector of a text, the usual one first.
+OF_TEXTS = ("classify", "match", "aspect", "multilabel", "score")
+PROBLEMS = {"multilabel": "multi_label_classification", "score": "regression"}  # else one label
 # Fields that most families call by the same names.
 COMMON_KEYS = {
     "vocab_size": "vocab_size",
@@ -62,6 +64,7 @@ ACTIVATIONS = {
 }
 PLAIN_ENCODER = {"is_decoder": False, "add_cross_attention": False}
 ABSOLUTE = {"position_embedding_type": "absolute"}
+SUMMARY = {"summary_type": "first", "summary_use_proj": True, "summary_activation": "gelu"}
 
 EMBEDDINGS: Names = {
     "encoder.embeddings.pieces.weight": ("embeddings.word_embeddings.weight",),
@@ -84,20 +87,35 @@ BERT_ENCODER: Names = {
     "encoder.pooler.dense": ("pooler.dense",),
 }
 
+PLAIN_HEADS: Mapping[str, Names] = {  # a linear layer in most families
+    "answer": {"heads.answer.output": ("qa_outputs",)},
+    "choose": {"heads.choose.output": ("classifier",)},
+    "tag": {"heads.tag.output": ("classifier",)},
+}
+
 
 def classes_of(name: str) -> dict[tuple[str, ...], str]:
     """Return the classes that every family has, for a name such as Bert."""
     return {
         (): f"{name}Model",
+        ("embed",): f"{name}Model",  # its head has no weights
         ("fill_mask",): f"{name}ForMaskedLM",
-        ("classify",): f"{name}ForSequenceClassification",
-        ("match",): f"{name}ForSequenceClassification",
+        **{(kind,): f"{name}ForSequenceClassification" for kind in OF_TEXTS},
+        ("answer",): f"{name}ForQuestionAnswering",
+        ("choose",): f"{name}ForMultipleChoice",
+        ("tag",): f"{name}ForTokenClassification",
     }
 
 
-def label_heads(rows: Names) -> dict[str, Names]:
-    """Return the rows of the tasks that give a text one label."""
+def pooled(name: str, *more: str) -> frozenset[str]:
+    """Return the classes that have the pooler's tensors: those for whole texts, and more."""
+    kinds = ("ForSequenceClassification", "ForMultipleChoice", *more)
+    return frozenset(name + kind for kind in kinds)
+
+
+def text_heads(rows: Names, *more: str) -> dict[str, Names]:
+    """Return the rows of the tasks that read the vector of a text, and of more kinds."""
     return {
-        task: {ours.replace("TASK", task): theirs for ours, theirs in rows.items()}
-        for task in LABELLED
+        kind: {ours.replace("TASK", kind): theirs for ours, theirs in rows.items()}
+        for kind in (*OF_TEXTS, *more)
     }

@@ -9,10 +9,13 @@ from bertworks.interop.dialect import (
     COMMON_KEYS,
     EMBEDDINGS,
     PLAIN_ENCODER,
+    PLAIN_HEADS,
+    SUMMARY,
     Dialect,
     Names,
     classes_of,
-    label_heads,
+    pooled,
+    text_heads,
 )
 from bertworks.model.config import Bucketed, EncoderConfig, Local, Rotary, Sharing
 
@@ -27,27 +30,21 @@ BERT = Dialect(
             "heads.fill_mask.bias": ("cls.predictions.bias",),
         },
         "next_sentence": {"heads.next_sentence.output": ("cls.seq_relationship",)},
-        **label_heads({"heads.TASK.output": ("classifier",)}),
+        **PLAIN_HEADS,
+        **text_heads({"heads.TASK.output": ("classifier",)}),
     },
     classes={
         **classes_of("Bert"),
         ("next_sentence",): "BertForNextSentencePrediction",
         ("fill_mask", "next_sentence"): "BertForPreTraining",
     },
-    with_pooler=frozenset(
-        {
-            "BertModel",
-            "BertForNextSentencePrediction",
-            "BertForPreTraining",
-            "BertForSequenceClassification",
-        }
-    ),
+    with_pooler=pooled("Bert", "Model", "ForNextSentencePrediction", "ForPreTraining"),
     decoder="cls.predictions.decoder",
     expected={**PLAIN_ENCODER, **ABSOLUTE},
 )
 
 # These families have the pooler inside the classifier.
-DEEP_CLASSIFIER = label_heads(
+DEEP_CLASSIFIER = text_heads(
     {"encoder.pooler.dense": ("classifier.dense",), "heads.TASK.output": ("classifier.out_proj",)}
 )
 ROBERTA_HEADS: Mapping[str, Names] = {
@@ -57,6 +54,7 @@ ROBERTA_HEADS: Mapping[str, Names] = {
         "heads.fill_mask.bias": ("lm_head.bias",),
     },
     **DEEP_CLASSIFIER,
+    **PLAIN_HEADS,
 }
 ROBERTA = Dialect(
     prefix="roberta.",
@@ -65,7 +63,7 @@ ROBERTA = Dialect(
     encoder=BERT_ENCODER,
     heads=ROBERTA_HEADS,
     classes=classes_of("Roberta"),
-    with_pooler=frozenset({"RobertaModel", "RobertaForSequenceClassification"}),
+    with_pooler=pooled("Roberta", "Model"),
     decoder="lm_head.decoder",
     skipped_places=lambda pad_id: pad_id + 1,
     expected={**PLAIN_ENCODER, **ABSOLUTE},
@@ -105,12 +103,14 @@ DISTILBERT = Dialect(
             "heads.fill_mask.norm": ("vocab_layer_norm",),
             "heads.fill_mask.bias": ("vocab_projector.bias",),
         },
-        **label_heads(
-            {"encoder.pooler.dense": ("pre_classifier",), "heads.TASK.output": ("classifier",)}
+        **PLAIN_HEADS,
+        **text_heads(
+            {"encoder.pooler.dense": ("pre_classifier",), "heads.TASK.output": ("classifier",)},
+            "choose",
         ),
     },
     classes=classes_of("DistilBert"),
-    with_pooler=frozenset({"DistilBertForSequenceClassification"}),
+    with_pooler=pooled("DistilBert"),
     decoder="vocab_projector",
     head_dropout="seq_classif_dropout",
 )
@@ -164,12 +164,11 @@ ALBERT = Dialect(
             "heads.fill_mask.bias": ("predictions.bias",),
         },
         "sentence_order": {"heads.sentence_order.output": ("sop_classifier.classifier",)},
-        **label_heads({"heads.TASK.output": ("classifier",)}),
+        **PLAIN_HEADS,
+        **text_heads({"heads.TASK.output": ("classifier",)}),
     },
     classes={**classes_of("Albert"), ("fill_mask", "sentence_order"): "AlbertForPreTraining"},
-    with_pooler=frozenset(
-        {"AlbertModel", "AlbertForPreTraining", "AlbertForSequenceClassification"}
-    ),
+    with_pooler=pooled("Albert", "Model", "ForPreTraining"),
     decoder="predictions.decoder",
     head_dropout="classifier_dropout_prob",
     expected={**PLAIN_ENCODER, **ABSOLUTE},
@@ -205,11 +204,16 @@ ELECTRA = Dialect(
             "heads.replaced_token.output": ("discriminator_predictions.dense_prediction",),
         },
         **DEEP_CLASSIFIER,
+        **PLAIN_HEADS,
+        "choose": {
+            "encoder.pooler.dense": ("sequence_summary.summary",),
+            "heads.choose.output": ("classifier",),
+        },
     },
     classes={**classes_of("Electra"), ("replaced_token",): "ElectraForPreTraining"},
-    with_pooler=frozenset({"ElectraForSequenceClassification"}),
+    with_pooler=pooled("Electra"),
     decoder="generator_lm_head",
-    expected={**PLAIN_ENCODER, **ABSOLUTE},
+    expected={**PLAIN_ENCODER, **ABSOLUTE, **SUMMARY},
     read=_read_narrow,
     write=lambda config: {"embedding_size": config.piece_size},
 )
@@ -236,7 +240,7 @@ MPNET = Dialect(
     },
     heads=ROBERTA_HEADS,
     classes=classes_of("MPNet"),
-    with_pooler=frozenset({"MPNetModel", "MPNetForSequenceClassification"}),
+    with_pooler=pooled("MPNet", "Model"),
     decoder="lm_head.decoder",
     skipped_places=lambda pad_id: 2,
     only_pad_id=1,
@@ -351,18 +355,21 @@ MODERNBERT = Dialect(
             "heads.fill_mask.norm": ("head.norm",),
             "heads.fill_mask.bias": ("decoder.bias",),
         },
-        **label_heads(
+        **text_heads(
             {
                 "encoder.pooler.dense": ("head.dense",),
                 "encoder.pooler.norm": ("head.norm",),
                 "heads.TASK.output": ("classifier",),
-            }
+            },
+            "answer",
+            "choose",
+            "tag",
         ),
     },
     borrowed={"encoder.pooler.dense": ("head.dense",), "encoder.pooler.norm": ("head.norm",)},
     classes=classes_of("ModernBert"),
     poolings={"cls": "first", "mean": "mean"},
-    with_pooler=frozenset({"ModernBertForSequenceClassification"}),
+    with_pooler=pooled("ModernBert", "ForQuestionAnswering", "ForTokenClassification"),
     decoder="decoder",
     expected={
         "attention_bias": False,

@@ -16,6 +16,7 @@ from bertworks.interop.descriptions import (
     TaskNote,
     config_from_hugging_face,
     config_to_hugging_face,
+    kinds_of,
     own_words,
     pad_id_of,
     tasks_from_hugging_face,
@@ -36,13 +37,15 @@ class Folder:
     tasks: dict[str, TaskNote]
     model_type: str
     pad_id: int
+    has_own_heads: bool = False  # the heads have our names, and only the encoder theirs
 
     def tensors(self, *, pickled: bool = False) -> Mapping[str, Tensor]:
         """Return the weights under our names, each read when it is asked for."""
         theirs = read_pickles(self.path) if pickled else TensorFiles(self._weight_files())
         if self.model_type == OWN:
             return theirs
-        return RenamedTensors(theirs, self.config, tasks=self.tasks, pad_id=self.pad_id)
+        tasks = {} if self.has_own_heads else self.tasks
+        return RenamedTensors(theirs, self.config, tasks=tasks, pad_id=self.pad_id)
 
     def _weight_files(self) -> list[Path]:
         files = find_weights(self.path)
@@ -68,7 +71,8 @@ def open_folder(path: Path) -> Folder:
     try:
         config = config_from_hugging_face(theirs)
         tasks = _tasks(theirs, path)
-        return Folder(path, config, tasks, theirs["model_type"], pad_id_of(theirs))
+        family, pad_id = theirs["model_type"], pad_id_of(theirs)
+        return Folder(path, config, tasks, family, pad_id, _is_bare(theirs, config))
     except ArtifactError as error:
         raise ArtifactError(f"{file}: {error}") from error
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError, UsageError) as error:
@@ -86,23 +90,29 @@ def write_folder(
     specials: SpecialIds,
     extra: dict[str, Any] | None = None,
 ) -> None:
-    """Write `config.json`, `model.safetensors` and `bertworks.json` into a folder."""
+    """Write `config.json`, `model.safetensors` and `bertworks.json` into a folder.
+
+    Where no other library knows the tasks, it knows at least the encoder.
+    """
     ours = {"tasks": {name: note.as_json(name) for name, note in tasks.items()}, **(extra or {})}
     (path / "bertworks.json").write_text(_dump(ours), encoding="utf-8")
-    if not is_expressible(config, tasks, pad_id=specials.pad):
+    told = tasks if is_expressible(config, tasks, pad_id=specials.pad) else {}
+    if not is_expressible(config, told, pad_id=specials.pad):
         (path / "config.json").write_text(_dump(own_words(config)), encoding="utf-8")
         write_tensors(path / "model.safetensors", dict(tensors))
         return
-    theirs = config_to_hugging_face(config, tasks=tasks, specials=specials)
+    theirs = config_to_hugging_face(config, tasks=told, specials=specials)
     (path / "config.json").write_text(_dump(theirs), encoding="utf-8")
-    named = to_hugging_face(tensors, config, tasks=tasks, pad_id=specials.pad)
+    named = to_hugging_face(tensors, config, tasks=told, pad_id=specials.pad)
     write_tensors(path / "model.safetensors", named)
 
 
 def is_expressible(config: EncoderConfig, tasks: Mapping[str, TaskNote], *, pad_id: int) -> bool:
     """Tell whether the words of the config's family say all of the network."""
-    if config.family == OWN or tuple(tasks) not in DIALECTS[config.family].classes:
+    if config.family == OWN or kinds_of(tasks) not in DIALECTS[config.family].classes:
         return False
+    if any(note.options.get("crf") for note in tasks.values()):
+        return False  # their classes know no scores between labels
     if not config.num_segments and "type_vocab_size" in DIALECTS[config.family].keys:
         return False  # their classes read a segment of every token
     if DIALECTS[config.family].only_pad_id not in (None, pad_id):
@@ -115,7 +125,11 @@ def is_expressible(config: EncoderConfig, tasks: Mapping[str, TaskNote], *, pad_
     theirs = [part for parts in names_of(config, tasks).values() for part in parts]
     if len(theirs) != len(set(theirs)):
         return False  # two of the task heads would have the same name
-    poolings = {note.options.get("pooling") for note in tasks.values()}
+    poolings = {
+        note.options.get("pooling")
+        for name, note in tasks.items()
+        if (note.kind or name) != "embed"
+    }
     return poolings <= {None, "first", *DIALECTS[config.family].poolings.values()}
 
 
@@ -131,6 +145,12 @@ def _tasks(theirs: dict[str, Any], path: Path) -> dict[str, TaskNote]:
             for name, note in tasks.items()
         }
     return {} if theirs["model_type"] == OWN else tasks_from_hugging_face(theirs)
+
+
+def _is_bare(theirs: dict[str, Any], config: EncoderConfig) -> bool:
+    """Tell whether a config names the class of an encoder without any head."""
+    dialect = DIALECTS.get(config.family)
+    return dialect is not None and theirs.get("architectures") == [dialect.classes[()]]
 
 
 def _dump(data: dict[str, Any]) -> str:

@@ -6,13 +6,14 @@ import torch
 from torch import Tensor
 
 from bertworks.core.errors import ArtifactError
-from bertworks.interop.descriptions import TaskNote
+from bertworks.interop.descriptions import TaskNote, kinds_of
 from bertworks.interop.dialect import Dialect, Names
 from bertworks.interop.families import DIALECTS
 from bertworks.model.config import EncoderConfig
 
 PLACES = "encoder.embeddings.positions.weight"
 POOLER = "encoder.pooler."
+SCALED = ("score", "multilabel")  # the kinds whose options belong to their weights
 NOT_WEIGHTS = ("position_ids", "token_type_ids", "inv_freq")  # buffers
 
 
@@ -30,6 +31,7 @@ class RenamedTensors(Mapping[str, Tensor]):
         dialect = DIALECTS[config.family]
         self._theirs = theirs
         self._skipped = dialect.skipped_places(pad_id)
+        self._scales = _scales(tasks)
         roots = {part.split(".")[0] for parts in dialect.encoder.values() for part in parts}
         found: dict[str, str] = {}
         for name in theirs:
@@ -74,6 +76,9 @@ class RenamedTensors(Mapping[str, Tensor]):
         whole = parts[0] if len(parts) == 1 else torch.cat(parts)
         if name in self._borrowed:
             return whole.float().clone()  # two parameters never share their memory
+        if name in self._scales:
+            factor, shift = self._scales[name]
+            return (whole.float() - shift) / factor
         return (whole[self._skipped :] if name == PLACES else whole).float()
 
     def __contains__(self, name: object) -> bool:
@@ -93,10 +98,15 @@ def to_hugging_face(
     tasks: Mapping[str, TaskNote],
     pad_id: int,
 ) -> dict[str, Tensor]:
-    """Rename (and split) our parameters into their tensors."""
+    """Rename (and split) our parameters into their tensors.
+
+    The heads of tasks that are not named keep our names, and their model its pooler.
+    """
     dialect = DIALECTS[config.family]
-    known = names_of(config, tasks)
-    has_pooler = dialect.classes[tuple(tasks)] in dialect.with_pooler
+    known, scales = names_of(config, tasks), _scales(tasks)
+    has_pooler = dialect.classes[kinds_of(tasks)] in dialect.with_pooler or any(
+        name.startswith("heads.") and name not in known for name in ours
+    )
     theirs: dict[str, Tensor] = {}
     for name, tensor in ours.items():
         if name.startswith(POOLER) and not has_pooler:
@@ -104,9 +114,12 @@ def to_hugging_face(
         if name == PLACES:
             skipped = tensor.new_zeros(dialect.skipped_places(pad_id), tensor.shape[1])
             tensor = torch.cat([skipped, tensor])
+        if name in scales:
+            factor, shift = scales[name]
+            tensor = tensor * factor + shift
         parts = known.get(name, (name,))
         theirs |= dict(zip(parts, tensor.chunk(len(parts)), strict=True))
-    if "heads.fill_mask.decoder" in ours:
+    if "heads.fill_mask.decoder" in ours and "fill_mask" in tasks:
         theirs |= {
             tied: theirs[untied].clone()
             for tied, untied in _bias_names(dialect).items()
@@ -122,8 +135,9 @@ def names_of(config: EncoderConfig, tasks: Mapping[str, TaskNote]) -> dict[str, 
         ours: tuple(dialect.prefix + name for name in theirs)
         for ours, theirs in dialect.encoder.items()
     }
-    for task in tasks:
-        rows |= dialect.heads.get(task, {})
+    for kind, name in zip(kinds_of(tasks), tasks, strict=True):
+        own = dialect.heads.get(kind, {})
+        rows |= {ours.replace(f"heads.{kind}.", f"heads.{name}."): own[ours] for ours in own}
     size = config.sharing.group_size if config.sharing else 1
     found = {}
     for ours, theirs in with_endings(rows).items():
@@ -133,6 +147,21 @@ def names_of(config: EncoderConfig, tasks: Mapping[str, TaskNote]) -> dict[str, 
     if "fill_mask" in tasks and not tasks["fill_mask"].options.get("tied", True):
         found["heads.fill_mask.decoder"] = (f"{dialect.decoder}.weight",)
         found["heads.fill_mask.bias"] = tuple(_bias_names(dialect).values())
+    return found
+
+
+def _scales(tasks: Mapping[str, TaskNote]) -> dict[str, tuple[float, Tensor]]:
+    """Return by what the weights of a head are multiplied, and moved, to be whole by themselves.
+
+    Scores are learned as deviations from a mean, several labels against what they are in general.
+    """
+    found = {}
+    for kind, (name, note) in zip(kinds_of(tasks), tasks.items(), strict=True):
+        if kind in SCALED:
+            factor = note.options.get("deviation", 1.0)
+            shift = note.options.get("mean", note.options.get("prior", 0.0))
+            found[f"heads.{name}.output.weight"] = (factor, torch.tensor(0.0))
+            found[f"heads.{name}.output.bias"] = (factor, torch.tensor(shift))
     return found
 
 

@@ -1,32 +1,34 @@
 """Model folders: opened for work or for further training, and written, in one way each."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from bertworks.core.artifact import MANIFEST, Origin, open_artifact, saving
+from bertworks.core.artifact import Origin, check_artifact, saving
 from bertworks.core.errors import ArtifactError
 from bertworks.interop.descriptions import TaskNote
-from bertworks.interop.hugging_face import open_folder, write_folder
+from bertworks.interop.hugging_face import Folder, open_folder, write_folder
 from bertworks.interop.sentence_transformers import (
     encoder_folder,
     lowercased,
     read_recipe,
     write_recipe,
 )
+from bertworks.interop.tensor_names import SCALED
 from bertworks.model.config import EncoderConfig
 from bertworks.model.embedding import EmbeddingRecipe
 from bertworks.model.encoder import initialize
 from bertworks.model.weights import Account, load_weights
 from bertworks.tasks.catalog import make_task
+from bertworks.tasks.embed import Embed
 from bertworks.tasks.task import Task, TaskModel
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 # Models of these tasks alone are saved without the pooler, which they never trained.
-WITHOUT_POOLER = {"fill_mask", "replaced_token"}
+WITHOUT_POOLER = {"fill_mask", "replaced_token", "embed", "answer", "tag"}
 
 
 @dataclass(frozen=True)
@@ -44,22 +46,19 @@ def open_model(
     *,
     tasks: Sequence[Task] | None = None,
     dropout: float | None = None,
-    fresh: bool = False,
+    fresh: bool | Collection[str] = False,
     pickled: bool = False,
     seed: int = 0,
 ) -> OpenModel:
     """Open a model folder, for its own tasks or with fresh heads for others.
 
-    `fresh` leaves all weights as they are drawn from the seed: the same network, untrained.
-    `pickled` reads pytorch_model.bin, as only an explicit import does.
+    `fresh` leaves all weights as they are drawn from the seed, the same network, untrained; or it
+    names tasks whose heads are left so. `pickled` reads pytorch_model.bin, as only an explicit
+    import does.
     """
-    if (path / MANIFEST).exists():
-        open_artifact(path, "model")
+    check_artifact(path, "model")
     folder = open_folder(encoder_folder(path))
-    own = [
-        make_task(note.kind or name, note.labels, name=name, **note.options)
-        for name, note in folder.tasks.items()
-    ]
+    own = _own_tasks(folder)
     config = folder.config.with_dropout(dropout)
     recipe = read_recipe(path, hidden_size=config.hidden_size, longest=config.max_positions)
     tokenizer = Tokenizer.open(folder.path)
@@ -67,12 +66,31 @@ def open_model(
         tokenizer = lowercased(tokenizer)
     _refuse_stranger(tokenizer, config, path)
     wanted = own if tasks is None else tasks
-    if fresh:
+    if fresh is True:
         return OpenModel(TaskModel(config, wanted, seed=seed), tokenizer, None, recipe)
     model = TaskModel.without_weights(config, wanted)
-    account = _load(model, folder.tensors(pickled=pickled), own)
+    tensors = _rescaled(folder, wanted).tensors(pickled=pickled)
+    account = _load(model, tensors, own, fresh=fresh or ())
     initialize(model, seed=seed, only=account.missing)
     return OpenModel(model, tokenizer, account, recipe)
+
+
+def _rescaled(folder: Folder, wanted: Sequence[Task]) -> Folder:
+    """Return a folder whose heads are read on the scales of the tasks that go on with them."""
+    notes = {task.name: TaskNote(task.labels, task.options, task.kind) for task in wanted}
+    going_on = {
+        name: notes[name]
+        for name, own in folder.tasks.items()
+        if name in notes and notes[name].kind in SCALED
+        if (own.kind or name, own.labels) == (notes[name].kind, notes[name].labels)
+    }
+    return replace(folder, tasks=folder.tasks | going_on)
+
+
+def tasks_of(path: Path) -> dict[str, Task]:
+    """Return the tasks of a model folder by their names, without its weights."""
+    check_artifact(path, "model")
+    return {task.name: task for task in _own_tasks(open_folder(encoder_folder(path)))}
 
 
 def save_model(
@@ -99,8 +117,10 @@ def write_model(
 ) -> None:
     """Write the files of a model into a folder that is being saved.
 
-    With a recipe, sentence-transformers opens the folder too.
+    With a recipe, or a task that has one, sentence-transformers opens the folder too.
     """
+    own = (task.recipe for task in model.tasks.values() if isinstance(task, Embed))
+    recipe = recipe or next(own, None)
     tasks = {
         name: TaskNote(task.labels, task.options, task.kind) for name, task in model.tasks.items()
     }
@@ -121,14 +141,43 @@ def write_model(
         write_recipe(folder, recipe, hidden_size=model.config.hidden_size)
 
 
-def _load(model: TaskModel, tensors: Mapping[str, Tensor], own: Sequence[Task]) -> Account:
-    """Load the folder's weights; a head for other labels than the folder's starts fresh."""
-    known = {task.name: task.labels for task in own}
-    new = [name for name, task in model.tasks.items() if known.get(name) != task.labels]
+def _own_tasks(folder: Folder) -> list[Task]:
+    return [
+        make_task(note.kind or name, note.labels, name=name, **note.options)
+        for name, note in folder.tasks.items()
+    ]
+
+
+def _load(
+    model: TaskModel,
+    tensors: Mapping[str, Tensor],
+    own: Sequence[Task],
+    *,
+    fresh: Collection[str],
+) -> Account:
+    """Load the folder's weights; a head for another task or labels than its own starts fresh."""
+    known = {task.name: task for task in own}
+    new = [
+        name
+        for name, task in model.tasks.items()
+        if name in fresh or not _fits(known.get(name), task, model, tensors)
+    ]
     may_miss = [f"heads.{name}." for name in new]
     if not known.keys() - WITHOUT_POOLER:
         may_miss.append("encoder.pooler.")
     return load_weights(model, tensors, may_miss=may_miss, fresh=may_miss[: len(new)])
+
+
+def _fits(own: Task | None, task: Task, model: TaskModel, tensors: Mapping[str, Tensor]) -> bool:
+    """Tell whether the head of a folder's task is that of another task with the same name."""
+    if own is None or (own.kind, own.labels) != (task.kind, task.labels):
+        return False
+    if own.options == task.options:
+        return True  # and where tensors are missing, that is an error
+    shapes = {
+        f"heads.{task.name}.{n}": p.shape for n, p in model.heads[task.name].named_parameters()
+    }
+    return all(name in tensors and tensors[name].shape == shapes[name] for name in shapes)
 
 
 def _refuse_stranger(tokenizer: Tokenizer, config: EncoderConfig, path: Path) -> None:

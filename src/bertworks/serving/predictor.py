@@ -1,7 +1,8 @@
 """A model put to work: texts in, answers and vectors out."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +14,31 @@ from bertworks.core.errors import ArtifactError, DataError, UsageError
 from bertworks.core.lines import is_unicode
 from bertworks.core.progress import say
 from bertworks.data.example_batches import length_sorted_batches
-from bertworks.data.examples import Example
+from bertworks.data.examples import Example, TextExample
 from bertworks.data.forms import FORMS, make_example
 from bertworks.data.packing import Features, join_pieces
 from bertworks.data.windows import cut_text
 from bertworks.model.embedding import EmbeddingRecipe, without_first_tokens
 from bertworks.model.encoder import Pooling, pool_texts
 from bertworks.serving.model_folder import WITHOUT_POOLER, OpenModel, open_model
-from bertworks.tasks.answering import BATCH_TOKENS, Answerer
+from bertworks.tasks.answering import BATCH_TOKENS, CHUNK, Answerer
 from bertworks.tasks.catalog import KINDS
+from bertworks.tasks.embed import Embed
 from bertworks.tasks.fill_mask import FillMask
 from bertworks.tasks.task import Answer, Task
+from bertworks.tasks.zero_shot import (
+    ByCloze,
+    ByVectors,
+    Choice,
+    Way,
+    make_zero_shot,
+    single_texts,
+)
 
 Input = str | tuple[Any, ...] | dict[str, Any]
+Labels = Sequence[str] | Mapping[str, str]  # names, or names with their descriptions
+CLOZE_CHUNK = 32  # texts answered at once where each answer is made of whole vocabularies
+OF_TWO_TEXTS = {"match", "score"}  # the kinds whose answer says how well two texts fit
 
 
 @dataclass(frozen=True)
@@ -34,6 +47,15 @@ class Candidate:
 
     token: str
     probability: float
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A candidate with how well it fits, and its place among those that were given."""
+
+    text: str
+    score: float
+    place: int
 
 
 def load(
@@ -51,6 +73,8 @@ def load(
         account = account.without("encoder.pooler.")
     if account and not account.is_complete:
         say(f"weights of {path}: {account}")
+    if opened.recipe and not opened.model.tasks and not opened.recipe.layers:
+        opened.model.add(Embed(pooling=opened.recipe.pooling))
     return Predictor(opened, machine)
 
 
@@ -75,14 +99,32 @@ class Predictor:
         """How many pieces the network reads at once; longer texts are read in windows."""
         return self.model.config.max_positions
 
-    def predict(self, inputs: Sequence[Input]) -> list[Answer]:
-        """Return one answer per input, in order; an input is a text, a pair or a row."""
+    def task_named(self, name: str | None) -> Task:
+        """Return one of the model's tasks; without a name its first."""
+        if name is None:
+            return self.task
+        found = self.model.tasks.get(name.replace("-", "_"))
+        if found is None:
+            known = ", ".join(self.model.tasks) or "none"
+            raise UsageError(f"this model has no task {name!r}; its tasks are: {known}")
+        return found
+
+    def predict(self, inputs: Sequence[Input], *, task: str | None = None) -> list[Answer]:
+        """Return one answer per input, in order; an input is a text, a pair or a row.
+
+        `task` names one of the model's tasks; by default its first answers.
+        """
         if isinstance(inputs, str | dict):
             raise UsageError("predict takes a list of inputs; put the input into a list")
-        return self.answer_examples(self._as_examples(inputs, self.task))
+        asked = self.task_named(task)
+        return self.answer_examples(self._as_examples(inputs, asked), asked)
 
     def answer_examples(
-        self, examples: Sequence[Example], task: Task | None = None, *, where: str = "input"
+        self,
+        examples: Sequence[Example],
+        task: Task | ByVectors | None = None,
+        *,
+        where: str = "input",
     ) -> list[Answer]:
         """Return one answer per example, in order; one that has none is named by its line."""
         return [answer for _, answer in self.answer_stream(examples, task, where=where)]
@@ -90,7 +132,7 @@ class Predictor:
     def answer_stream(
         self,
         examples: Iterable[Example],
-        task: Task | None = None,
+        task: Task | ByVectors | None = None,
         *,
         where: str = "input",
         refuse: Callable[[Example, DataError], None] | None = None,
@@ -100,7 +142,10 @@ class Predictor:
         def stop(example: Example, error: DataError) -> None:
             raise DataError(f"{where} {example.line}: {error}") from error
 
-        answerer = Answerer(self.model, task or self.task, self.tokenizer, self.machine)
+        if isinstance(task, ByVectors):
+            return self._compare(single_texts(examples, refuse or stop), task)
+        chunk = CLOZE_CHUNK if isinstance(task, ByCloze) else CHUNK
+        answerer = Answerer(self.model, task or self.task, self.tokenizer, self.machine, chunk)
         return answerer.stream(examples, longest=self.longest, refuse=refuse or stop)
 
     def _as_examples(self, inputs: Sequence[Input], task: Task) -> list[Example]:
@@ -117,6 +162,89 @@ class Predictor:
         masks = self.answer_examples(self._as_examples([text], task), task)[0]["masks"]
         found = [[Candidate(**candidate) for candidate in mask] for mask in masks]
         return found[0] if len(found) == 1 else found
+
+    def classify(
+        self,
+        texts: Sequence[str],
+        *,
+        labels: Labels,
+        by: Way | None = None,
+        template: str | None = None,
+        calibrate: bool = False,
+    ) -> list[Answer]:
+        """Return one of the labels for each text, though the model never learned them.
+
+        `labels` are names, or a table of their descriptions. `by` says how: entailment needs a
+        model that judges pairs, cloze one that fills masks, vectors any. To calibrate is to take
+        off how likely each label is for a text that says nothing.
+        """
+        if isinstance(texts, str):
+            raise UsageError("classify takes a list of texts; put the text into a list")
+        task = self.zero_shot(labels, by=by, template=template, calibrate=calibrate)
+        examples = [_as_example(text, number, "texts") for number, text in enumerate(texts, 1)]
+        return self.answer_examples(examples, task)
+
+    def zero_shot(
+        self,
+        labels: Labels,
+        *,
+        by: Way | None = None,
+        template: str | None = None,
+        calibrate: bool = False,
+    ) -> Task | ByVectors:
+        """Return a task that chooses among labels which the model never learned."""
+        tasks, choice = list(self.model.tasks.values()), Choice.of(labels)
+        task = make_zero_shot(tasks, choice, by=by, template=template)
+        if not calibrate:
+            return task
+        (nothing,) = self.answer_examples([TextExample("")], task)
+        fair = choice.without_prior(nothing)
+        return make_zero_shot(tasks, fair, by=by, template=template)
+
+    def _compare(self, examples: Iterator[Any], task: ByVectors) -> Iterator[tuple[Any, Answer]]:
+        """Yield each example with the label whose vector lies closest to its own."""
+        labels = self.embed(task.texts, normalize=True)
+        while chunk := list(islice(examples, CHUNK)):
+            cosines = self.embed([example.text for example in chunk], normalize=True) @ labels.T
+            for example, row in zip(chunk, cosines, strict=True):
+                yield example, task.answer(row)
+
+    def rank(self, query: str, candidates: Sequence[str]) -> list[Ranked]:
+        """Return the candidates, best first, by the model's answer to pairs or by vectors."""
+        if isinstance(candidates, str):
+            raise UsageError("rank takes a list of candidates; put the text into a list")
+        scores = self.fits(candidates)([query])[0]
+        order = np.argsort(-scores, kind="stable")
+        return [Ranked(candidates[place], float(scores[place]), int(place)) for place in order]
+
+    def fits(self, documents: Sequence[str]) -> Callable[[Sequence[str]], np.ndarray]:
+        """Return what tells how well the documents fit queries, [queries, documents].
+
+        A model of pairs reads every query with every document, and what counts is its score or how
+        likely its last label is; of other models it is the cosine of vectors.
+        """
+        if self.reads_pairs:
+            return lambda queries: np.stack([self._fit(query, documents) for query in queries])
+        names = ("document", "passage", "corpus")
+        vectors = self.embed(documents, normalize=True, prompt=self._prompt(*names))
+        prompt = self._prompt("query")
+        return lambda queries: self.embed(queries, normalize=True, prompt=prompt) @ vectors.T
+
+    def _fit(self, query: str, documents: Sequence[str]) -> np.ndarray:
+        pairs = [TextExample(query, text, line=n) for n, text in enumerate(documents, 1)]
+        answers = self.answer_examples(pairs, where="document")
+        if not self.task.labels:
+            return np.array([answer["score"] for answer in answers])
+        return np.array([answer["probabilities"][self.task.labels[-1]] for answer in answers])
+
+    @property
+    def reads_pairs(self) -> bool:
+        """Whether the model answers for two texts at once how well they fit."""
+        return bool(self.model.tasks) and self.task.kind in OF_TWO_TEXTS
+
+    def _prompt(self, *names: str) -> str | None:
+        """Return the first of some prompts that the folder has."""
+        return next((name for name in names if name in self.recipe.prompts), None)
 
     def embed(
         self,

@@ -1,5 +1,6 @@
 """The one way from examples to answers, used by scoring and prediction alike."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -11,8 +12,10 @@ import torch
 from bertworks.core.batch import Batch
 from bertworks.core.device import Machine
 from bertworks.core.errors import DataError, TrainingError
+from bertworks.core.progress import say
 from bertworks.data.example_batches import length_sorted_batches
 from bertworks.data.packing import Features
+from bertworks.data.windows import View
 from bertworks.tasks.task import Answer, Task, TaskModel
 from bertworks.tokenizer.tokenizer import Tokenizer
 
@@ -28,6 +31,7 @@ class Answerer:
     task: Task
     tokenizer: Tokenizer
     machine: Machine
+    chunk: int = CHUNK
 
     def answer(self, examples: Sequence[Any], windows: Sequence[list[Features]]) -> list[Answer]:
         """Return one answer per example, in order, from the windows of each."""
@@ -50,7 +54,7 @@ class Answerer:
         One that cannot be read is refused, by which the whole may end.
         """
         rest = iter(examples)
-        while chunk := list(islice(rest, CHUNK)):
+        while chunk := list(islice(rest, self.chunk)):
             read, windows = [], []
             for example in chunk:
                 try:
@@ -69,13 +73,21 @@ def windows_of(
     longest: int,
     where: str = "input",
 ) -> list[list[Features]]:
-    """Return the windows of every example; one that the task cannot read is named by its line."""
+    """Return the windows of every example; one that the task cannot read is named by its line.
+
+    What no window shows of an example is counted and said.
+    """
     windows = []
     for example in examples:
         try:
             windows.append(task.features(example, tokenizer, longest=longest))
         except DataError as error:
             raise DataError(f"{where} {example.line}: {error}") from error
+    notes = (own[0].note for own in windows)
+    lost = Counter(loss for note in notes if isinstance(note, View) for loss in note.losses)
+    for loss, count in lost.items():
+        examined = f"{count} of {len(windows)} examples"
+        say(f"warning: {where.removesuffix(' line')}: of {examined} {loss}")
     return windows
 
 
@@ -108,5 +120,6 @@ def _by_text(logits: torch.Tensor, batch: Batch, name: str) -> list[np.ndarray]:
     at = batch.targets[name].at
     if at is None:
         return list(whole[:, None])
-    ends = np.searchsorted(at.numpy(), batch.layout.starts.numpy()[1:])
+    first = at if at.dim() == 1 else at[:, 0]
+    ends = np.searchsorted(first.numpy(), batch.layout.starts.numpy()[1:])
     return np.split(whole, ends[:-1])

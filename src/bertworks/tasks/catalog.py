@@ -7,9 +7,18 @@ from typing import Any
 
 from bertworks.core.errors import DataError, UsageError
 from bertworks.data.examples import TextExample
+from bertworks.data.forms import FORMS
+from bertworks.tasks.answer import FindAnswer, learn_answers
+from bertworks.tasks.choose import Choose, learn_choices
 from bertworks.tasks.classify import Classify, learn_labels
+from bertworks.tasks.embed import Embed, learn_vectors
 from bertworks.tasks.fill_mask import FillMask
+from bertworks.tasks.intent_slots import IntentSlots, learn_intents
+from bertworks.tasks.multilabel import learn_label_sets, make_multilabel
+from bertworks.tasks.relate import Relate
 from bertworks.tasks.replaced_token import ReplacedToken
+from bertworks.tasks.score import Score, learn_scale
+from bertworks.tasks.tag import Tag, learn_tags
 from bertworks.tasks.task import Options, Task
 
 NEXT_SENTENCE_LABELS = ("next", "random")  # in the order of BERT's two logits
@@ -22,8 +31,14 @@ class Kind:
 
     make: Callable[..., Task]  # of labels, a name and options
     form: str = "label"  # of its examples
+    other_forms: tuple[str, ...] = ()  # that its files may have as well
     learn: Callable[..., Options] | None = None  # what examples and settings tell to `make`
     settings: tuple[str, ...] = ()  # the flags of finetune that `learn` takes
+
+    def forms(self, *, scored: bool = False) -> tuple[str, ...]:
+        """Return the forms that a file for it may have, or one that answers are scored by."""
+        known = (self.form, *self.other_forms)
+        return tuple(form for form in known if not scored or FORMS[form].gold)
 
 
 def _pair_order(kind: str, labels: tuple[str, ...]) -> Kind:
@@ -44,8 +59,62 @@ KINDS: dict[str, Kind] = {
         learn=learn_labels,
         settings=("class_weights", "focal"),
     ),
+    "multilabel": Kind(
+        make_multilabel,
+        form="labels",
+        learn=learn_label_sets,
+        settings=("class_weights", "focal"),
+    ),
+    "score": Kind(
+        lambda labels, **more: Score(**more),
+        form="score",
+        learn=learn_scale,
+    ),
+    "aspect": Kind(
+        partial(Classify, kind="aspect"),
+        form="aspect",
+        learn=learn_labels,
+        settings=("class_weights", "focal"),
+    ),
+    "relate": Kind(
+        Relate,
+        form="relation",
+        learn=learn_labels,
+        settings=("class_weights", "focal"),
+    ),
+    "tag": Kind(Tag, form="tags", learn=learn_tags, settings=("crf",)),
+    "intent_slots": Kind(IntentSlots, form="intent_slots", learn=learn_intents),
+    "answer": Kind(
+        lambda labels, **more: FindAnswer(**more),
+        form="answers",
+        learn=learn_answers,
+        settings=("stride", "max_answer"),
+    ),
+    "choose": Kind(
+        lambda labels, **more: Choose(**more),
+        form="choice",
+        learn=learn_choices,
+        settings=("stride",),
+    ),
+    "embed": Kind(
+        Embed,
+        "score",
+        ("label", "texts"),
+        learn=learn_vectors,
+        settings=("vector_loss", "vector_temperature", "symmetric", "pooling", "same"),
+    ),
 }
-OF_FORM = {"label": "classify"}  # the kind that a form speaks of by itself
+OF_FORM = {  # the kind that a form speaks of by itself
+    "label": "classify",
+    "labels": "multilabel",
+    "score": "score",
+    "aspect": "aspect",
+    "relation": "relate",
+    "tags": "tag",
+    "intent_slots": "intent_slots",
+    "answers": "answer",
+    "choice": "choose",
+}
 
 
 def make_task(
@@ -61,9 +130,17 @@ def make_task(
 
 
 def learn_task(
-    kind: str, examples: Sequence[Any], *, name: str | None = None, **settings: Any
+    kind: str,
+    examples: Sequence[Any],
+    *,
+    name: str | None = None,
+    before: Task | None = None,
+    **settings: Any,
 ) -> Task:
-    """Return the task that examples are for: they tell its labels, and perhaps more."""
+    """Return the task that examples are for: they tell its labels, and perhaps more.
+
+    All else is as it was before, where a task for the same labels goes on.
+    """
     row = KINDS.get(kind)
     if row is None or row.learn is None:
         known = ", ".join(name for name, row in KINDS.items() if row.learn)
@@ -72,7 +149,10 @@ def learn_task(
         if setting not in row.settings:
             flag = "--" + setting.replace("_", "-")
             raise UsageError(f"the task {kind} has no setting {flag}; leave it out")
-    return make_task(kind, name=name, **row.learn(examples, **settings))
+    learned = row.learn(examples, **settings)
+    if before and (before.kind, before.labels) == (kind, tuple(learned.get("labels", ()))):
+        learned = {**before.options, **learned}
+    return make_task(kind, name=name, **learned)
 
 
 def guess_kind(form: str, examples: Sequence[Any]) -> str:

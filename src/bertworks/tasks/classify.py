@@ -1,8 +1,9 @@
 """Classify: a text or a pair of texts -> one label. Text matching is the pair with two labels."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from torch import Tensor, nn
@@ -21,7 +22,10 @@ from bertworks.tasks.metrics import LabelScores
 from bertworks.tasks.task import Answer, Options, Rows, Verdict
 from bertworks.tokenizer.tokenizer import Tokenizer
 
-OF_PAIRS = {"match", "next_sentence", "sentence_order"}  # the kinds that need a second text
+# The kinds that need a second text.
+OF_PAIRS = {"match", "next_sentence", "sentence_order", "aspect"}
+# The metrics that come before all others; by default accuracy.
+FIRST_METRICS = {"aspect": ("accuracy", "macro_f1"), "relate": ("macro_f1", "accuracy")}
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class Classify:
         self.labels = tuple(labels)
         self.options: Options = {"pooling": pooling, "dropout": dropout}  # None: the encoder's own
         self.emphasis = emphasis or Emphasis()  # of training, so not saved with the model
-        self._id_of = {label: index for index, label in enumerate(self.labels)}
+        self._ids = {label: index for index, label in enumerate(self.labels)}
 
     def features(
         self, example: TextExample, tokenizer: Tokenizer, *, longest: int
@@ -62,20 +66,14 @@ class Classify:
         """Cut the text or pair into windows that share the label and its weight."""
         if self.kind in OF_PAIRS and example.text_b is None:
             raise DataError(f"the task {self.name} needs a second text; add a column text_b")
-        windows = _windows(example, tokenizer, longest)
-        value = IGNORE if example.label is None else self._id(example)
+        windows = text_windows(example, tokenizer, longest=longest)
+        value = IGNORE if example.label is None else self.id_of(example.label)
         goal = Goal((value,), weight=self.emphasis.of(value) / len(windows))
         return [Features(*window, {self.name: goal}, example.line) for window in windows]
 
     def head(self, config: EncoderConfig) -> nn.Module:
         """Make a linear layer on the vector of the text."""
-        pooling, dropout = self.options["pooling"], self.options["dropout"]
-        return TextHead(
-            config,
-            num_labels=len(self.labels),
-            pooling=pooling,
-            dropout=config.dropout if dropout is None else dropout,
-        )
+        return text_head(config, self.options, num_labels=len(self.labels))
 
     def loss(self, logits: Tensor, target: Target) -> Tensor:
         """Return the summed cross-entropy, each window at its weight; sure ones may count less."""
@@ -88,7 +86,7 @@ class Classify:
 
     def decode(
         self,
-        example: TextExample,
+        example: Any,
         windows: Sequence[Features],
         logits: Sequence[Rows],
         tokenizer: Tokenizer,
@@ -106,27 +104,40 @@ class Classify:
 
     def scorer(self) -> "LabelScorer":
         """Return what counts right labels."""
-        return LabelScorer(self._id, len(self.labels))
+        return LabelScorer(self, first=FIRST_METRICS.get(self.kind, ()))
 
-    def _id(self, example: TextExample) -> int:
-        if example.label not in self._id_of:
+    def id_of(self, label: str) -> int:
+        """Return the number of a label."""
+        if label not in self._ids:
             raise DataError(
-                f"the label {example.label!r} is not among those of the training data "
+                f"the label {label!r} is not among those of the training data "
                 f"({', '.join(self.labels[:10])}); correct it or remove the row"
             )
-        return self._id_of[example.label]
+        return self._ids[label]
+
+
+class Labelled(Protocol):
+    """What has labels and numbers them."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels in the order of their numbers."""
+
+    def id_of(self, label: str) -> int:
+        """Return the number of a label."""
 
 
 class LabelScorer:
     """Counts labels that are right."""
 
-    def __init__(self, id_of: Callable[[TextExample], int], num_labels: int) -> None:
-        self._id_of = id_of
-        self._scores = LabelScores(num_labels)
+    def __init__(self, task: Labelled, *, first: Sequence[str] = ()) -> None:
+        self._task = task
+        self._first = first  # the metrics that come before all others
+        self._scores = LabelScores(len(task.labels))
 
-    def add(self, example: TextExample, answer: Answer) -> Verdict:
+    def add(self, example: Any, answer: Answer) -> Verdict:
         """Count one label."""
-        gold = self._id_of(example)
+        gold = self._task.id_of(example.label)
         given = self._scores.add(gold, list(answer["probabilities"].values()))
         return Verdict(
             str(example.label), answer["label"], float(given == gold), answer["probability"]
@@ -134,12 +145,18 @@ class LabelScorer:
 
     def metrics(self) -> dict[str, float]:
         """Return the scores of all labels."""
-        return self._scores.metrics()
+        scores = self._scores.metrics()
+        return {name: scores[name] for name in self._first} | scores
+
+    def by_label(self) -> dict[str, dict[str, float]]:
+        """Return the scores of each label."""
+        return dict(zip(self._task.labels, self._scores.by_label(), strict=True))
 
 
-def _windows(
-    example: TextExample, tokenizer: Tokenizer, longest: int
+def text_windows(
+    example: TextExample, tokenizer: Tokenizer, *, longest: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return tokens and segments of the windows of a text or pair."""
     texts = [example.text] if example.text_b is None else [example.text, example.text_b]
     pieces = [np.array(ids, dtype=np.int64) for ids in tokenizer.ids_of(texts)]
     if len(pieces) == 1:
@@ -149,15 +166,25 @@ def _windows(
     return [join_pieces(first, second, tokenizer.specials) for first, second in pairs]
 
 
+def text_head(config: EncoderConfig, options: Options, *, num_labels: int) -> TextHead:
+    """Make a linear layer on the vector of a text, as the options say."""
+    dropout = options["dropout"]
+    return TextHead(
+        config,
+        num_labels=num_labels,
+        pooling=options["pooling"],
+        dropout=config.dropout if dropout is None else dropout,
+    )
+
+
 def learn_labels(
-    examples: Sequence[TextExample], *, class_weights: str | None = None, focal: float = 0.0
+    examples: Sequence[Any], *, class_weights: str | None = None, focal: float = 0.0
 ) -> Options:
     """Return the labels in use, numbers in their order and names in theirs.
 
     Balanced class weights let every label count as much as any other in all.
     """
-    found = {example.label for example in examples if example.label is not None}
-    labels = sorted(found, key=lambda name: (not name.isdecimal(), _number(name), name))
+    labels = in_order({example.label for example in examples if example.label is not None})
     if len(labels) < 2:
         raise DataError(
             f"has one label only ({labels[0]!r}), so there is nothing to tell apart; add examples "
@@ -167,8 +194,17 @@ def learn_labels(
     if class_weights == "balanced":
         counts = Counter(example.label for example in examples)
         weights = tuple(len(examples) / len(labels) / counts[name] for name in labels)
-    return {"labels": tuple(labels), "emphasis": Emphasis(weights, focal)}
+    return {"labels": labels, "emphasis": Emphasis(weights, focal)}
+
+
+def in_order(labels: set[str]) -> tuple[str, ...]:
+    """Return labels, numbers in their order and before names in theirs."""
+    return tuple(sorted(labels, key=lambda name: (not _is_number(name), _number(name), name)))
+
+
+def _is_number(name: str) -> bool:
+    return name.removeprefix("-").isdecimal()
 
 
 def _number(name: str) -> int:
-    return int(name) if name.isdecimal() else 0
+    return int(name) if _is_number(name) else 0

@@ -30,6 +30,14 @@ class Scorer(Protocol):
         """Return the scores of all answers; the first is the one to improve."""
 
 
+@runtime_checkable
+class LabelTable(Protocol):
+    """A scorer that can also judge each label by itself."""
+
+    def by_label(self) -> dict[str, dict[str, float]]:
+        """Return precision, recall, F1 and the number of examples of each label."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """One answer beside what it should have been, as a person reads them."""
@@ -38,6 +46,13 @@ class Verdict:
     given: str
     score: float | None = None  # from 0 to 1; None: an answer alone has none
     certainty: float = 1.0  # of the answer, by the model's own account
+
+
+class Scored(Protocol):
+    """What gives answers that can be judged."""
+
+    def scorer(self) -> Scorer:
+        """Return what judges answers by the gold of their examples."""
 
 
 class Task(Protocol):
@@ -122,6 +137,11 @@ class TaskModel(nn.Module):
         """Make the network without memory for its weights: they are loaded next."""
         with torch.device("meta"):
             return cls(config, tasks)
+
+    def add(self, task: Task) -> None:
+        """Take on one more task, whose head starts as it was made."""
+        self.tasks[task.name] = task
+        self.heads[task.name] = task.head(self.config)
 
     @property
     def config(self) -> EncoderConfig:

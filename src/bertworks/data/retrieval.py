@@ -1,0 +1,146 @@
+"""Retrieval sets: queries, documents, and how well each document answers a query.
+
+A folder holds them in a layout of our own or in that of the SMART system, compressed or not.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bertworks.core.errors import DataError
+from bertworks.core.lines import COMPRESSIONS, read_lines, require_content
+from bertworks.core.quarantine import Quarantine
+from bertworks.data.rows import read_rows
+
+Texts = dict[str, str]  # id -> text
+OURS = ("queries.jsonl", "documents.jsonl", "judgements.tsv")
+SMART_DOCUMENTS, SMART_QUERIES, SMART_JUDGEMENTS = "*.all*", "*.qry", "*qrel"
+SMART_BEST = 4  # documents of code 1 are graded so, those of code 4 with 1
+
+
+@dataclass(frozen=True)
+class RetrievalSet:
+    """Texts to look for and among, and the grades of those that answer."""
+
+    queries: Texts
+    documents: Texts
+    grades: dict[str, dict[str, float]] = field(default_factory=dict)  # by query and by document
+
+    @property
+    def judged(self) -> list[str]:
+        """The queries that at least one document answers; there is nothing to score of others."""
+        found = (query for query, own in self.grades.items() if max(own.values()) > 0)
+        return [query for query in found if query in self.queries]
+
+
+def read_retrieval_set(folder: Path, quarantine: Quarantine) -> RetrievalSet:
+    """Read the retrieval set of a folder; rows that cannot be used go to the quarantine."""
+    own = Quarantine()
+    if _find(folder, OURS[0]) is not None:
+        found = _read_ours(folder, own)
+    elif _find(folder, SMART_QUERIES) is not None:
+        found = _read_smart(folder, own)
+    else:
+        raise DataError(
+            f"{folder} holds no retrieval set; it needs the files {', '.join(OURS)}, or those of "
+            "the SMART layout"
+        )
+    own.check()
+    quarantine.take(own)
+    if not found.judged:
+        raise DataError(f"in {folder} no document answers any query; there is nothing to score")
+    return found
+
+
+def _read_ours(folder: Path, quarantine: Quarantine) -> RetrievalSet:
+    queries, documents, judgements = (_require(folder, name) for name in OURS)
+    made = RetrievalSet(
+        _read_texts(queries, quarantine), _read_texts(documents, quarantine, may_be_empty=True)
+    )
+    for line, row in read_rows(judgements, quarantine):
+        try:
+            _grade(made, str(row["query"]), str(row["document"]), float(row["grade"]))
+            quarantine.num_good += 1
+        except KeyError as error:
+            quarantine.add(judgements, line, f"no {error} (found {', '.join(row) or 'nothing'})")
+        except (DataError, ValueError) as error:
+            quarantine.add(judgements, line, str(error))
+    return made
+
+
+def _read_texts(file: Path, quarantine: Quarantine, *, may_be_empty: bool = False) -> Texts:
+    texts: Texts = {}
+    for line, row in read_rows(file, quarantine):
+        name, text = row.get("id"), row.get("text")
+        if isinstance(name, bool) or not isinstance(name, str | int) or str(name) in texts:
+            quarantine.add(file, line, f"the id {name!r:.60} is missing, or was there before")
+        elif not isinstance(text, str) or not (may_be_empty or text.strip()):
+            quarantine.add(file, line, "'text' is empty or not a string")
+        else:
+            texts[str(name)] = text
+            quarantine.num_good += 1
+    return texts
+
+
+def _read_smart(folder: Path, quarantine: Quarantine) -> RetrievalSet:
+    """Read files whose entries begin with .I; a document is what its .W says.
+
+    Judgements name a query by its place among the queries, not by its number.
+    """
+    files = (SMART_QUERIES, SMART_DOCUMENTS, SMART_JUDGEMENTS)
+    queries, documents, judgements = (_require(folder, name) for name in files)
+    texts = (text for _, text in _entries(queries, quarantine))
+    made = RetrievalSet(
+        {str(place): text for place, text in enumerate(texts, start=1)},
+        dict(_entries(documents, quarantine)),
+    )
+    quarantine.num_good += len(made.queries) + len(made.documents)
+    for line, text in read_lines(judgements, quarantine):
+        try:
+            query, document, code = map(int, text.split())
+            grade = SMART_BEST + 1 - code if 1 <= code <= SMART_BEST else 0
+            _grade(made, str(query), str(document), grade)
+            quarantine.num_good += 1
+        except (DataError, ValueError) as error:
+            quarantine.add(judgements, line, f"no judgement: {error}")
+    return made
+
+
+def _entries(file: Path, quarantine: Quarantine) -> Iterator[tuple[str, str]]:
+    """Yield the number and the text of each entry."""
+    number, part, lines = "", "", list[str]()
+    for _, line in read_lines(file, quarantine):
+        if line.startswith(".I"):
+            if number:
+                yield number, " ".join(lines)
+            number, part, lines = line[2:].strip().lstrip("0"), "", []
+        elif line[:1] == "." and line[1:2].isupper() and not line[2:].strip():
+            part = line[1]
+        elif part == "W":
+            lines += line.split()
+    if number:
+        yield number, " ".join(lines)
+
+
+def _grade(made: RetrievalSet, query: str, document: str, grade: float) -> None:
+    for name, known in ((query, made.queries), (document, made.documents)):
+        if name not in known:
+            kind = "query" if known is made.queries else "document"
+            raise DataError(f"there is no {kind} {name!r}")
+    if not grade >= 0:
+        raise DataError(f"the grade is {grade}; it must be 0 or more")
+    made.grades.setdefault(query, {})[document] = grade
+
+
+def _require(folder: Path, name: str) -> Path:
+    file = _find(folder, name)
+    if file is None:
+        raise DataError(f"{folder} has no {name}, which its retrieval set needs")
+    require_content(file)
+    return file
+
+
+def _find(folder: Path, name: str) -> Path | None:
+    """Return the file of a name or pattern, compressed or not."""
+    found = (path for ending in ("", *COMPRESSIONS) for path in sorted(folder.glob(name + ending)))
+    return next(found, None)

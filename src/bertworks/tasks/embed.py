@@ -1,0 +1,264 @@
+"""Embed: two texts -> two vectors and their cosine, learned from pairs or from texts alone."""
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from torch import Tensor, nn
+
+from bertworks.core.batch import Target
+from bertworks.core.errors import DataError, UsageError
+from bertworks.data.examples import TextExample
+from bertworks.data.packing import Features, Goal, join_pieces
+from bertworks.data.windows import cut_text
+from bertworks.model.config import EncoderConfig
+from bertworks.model.embedding import EmbeddingRecipe
+from bertworks.model.encoder import Pooling
+from bertworks.model.heads import VectorHead
+from bertworks.tasks.classify import in_order
+from bertworks.tasks.metrics import LabelScores, NumberScores
+from bertworks.tasks.task import Answer, Options, Rows, Verdict
+from bertworks.tasks.vector_losses import contrast, pair_vectors, rank_cosines
+from bertworks.tokenizer.tokenizer import Tokenizer
+
+VectorLoss = Literal["contrastive", "ranking", "simcse"]
+PLAIN_LABELS = ("0", "1")  # different and same, where the training data name none
+JUDGED = ("accuracy", "f1", "precision", "recall", "mcc")  # by the threshold
+LARGEST_KEY = 0xFFFFFF  # a whole number that single precision still tells from its neighbours
+
+
+@dataclass(frozen=True)
+class VectorLesson:
+    """How vectors are learned; not saved with the model."""
+
+    loss: VectorLoss = "ranking"
+    temperature: float = 0.05
+    is_symmetric: bool = False  # whether second texts look for their first ones too
+
+
+class Embed:
+    """Two texts -> the cosine of their vectors, and by a threshold whether they are the same."""
+
+    def __init__(
+        self,
+        labels: Sequence[str] = (),
+        *,
+        name: str = "embed",
+        pooling: Pooling = "mean",
+        threshold: float | None = None,
+        lesson: VectorLesson | None = None,
+    ) -> None:
+        self.kind = "embed"
+        self.name = name
+        self.labels = tuple(labels) or PLAIN_LABELS
+        self.pooling: Pooling = pooling
+        self.threshold = threshold  # None: cosines are not judged
+        self.lesson = lesson or VectorLesson()
+        self.options: Options = {"pooling": pooling, "threshold": threshold}
+        if len(self.labels) != 2:
+            raise UsageError(f"the labels of embed are two, different and same; got {self.labels}")
+
+    @property
+    def recipe(self) -> EmbeddingRecipe:
+        """How the vector of a text is made, in the words of a model folder."""
+        return EmbeddingRecipe(pooling=self.pooling, similarity="cosine")
+
+    def features(
+        self, example: TextExample, tokenizer: Tokenizer, *, longest: int
+    ) -> list[Features]:
+        """Cut each of the two texts into windows; all of them know the pair's gold."""
+        second = example.text if self._reads_twice(example) else example.text_b
+        if second is None:
+            raise DataError(f"the task {self.name} needs a second text; add a column text_b")
+        gold, texts = self._gold(example), (example.text, second)
+        room = longest - tokenizer.specials.num_added(pair=False)
+        found = []
+        for side, (text, ids) in enumerate(zip(texts, tokenizer.ids_of(texts), strict=True)):
+            key = zlib.crc32(text.encode()) & LARGEST_KEY
+            values = np.array([(side, gold, key)], np.float32)
+            cut = cut_text(np.array(ids, dtype=np.int64), room=room)
+            windows = [join_pieces(pieces, None, tokenizer.specials) for pieces in cut]
+            shares = self._shares([len(tokens) for tokens, _ in windows])
+            found += [
+                Features(*window, {self.name: Goal(values, None, share, 0)}, example.line, side)
+                for window, share in zip(windows, shares, strict=True)
+            ]
+        return found
+
+    def head(self, config: EncoderConfig) -> nn.Module:
+        """Make the head that pools each window; it has nothing to learn."""
+        return VectorHead(pooling=self.pooling)
+
+    def loss(self, logits: Tensor, target: Target) -> Tensor:
+        """Return the mean loss of the pairs at hand, as often as they count."""
+        if not target.count:
+            return logits.float().sum() * 0.0
+        pairs = pair_vectors(logits, target, pooling=self.pooling)
+        lesson = self.lesson
+        if lesson.loss == "ranking":
+            return rank_cosines(pairs, temperature=lesson.temperature) * target.count
+        mean = contrast(pairs, temperature=lesson.temperature, is_symmetric=lesson.is_symmetric)
+        return mean * target.count
+
+    def decode(
+        self,
+        example: TextExample,
+        windows: Sequence[Features],
+        logits: Sequence[Rows],
+        tokenizer: Tokenizer,
+    ) -> Answer:
+        """Pool the windows of each text and compare the two vectors."""
+        rows = np.concatenate(logits).astype(np.float64)
+        first, second = (self._merge(rows, windows, side) for side in (0, 1))
+        lengths = np.linalg.norm(first) * np.linalg.norm(second)
+        cosine = float(first @ second / max(lengths, 1e-12))
+        if self.threshold is None:
+            return {"score": cosine}
+        return {"label": self.labels[cosine > self.threshold], "score": cosine}
+
+    def scorer(self) -> "CosineScorer":
+        """Return what compares cosines with labels or scores."""
+        return CosineScorer(self)
+
+    def tuned(self, examples: Sequence[TextExample], answers: Sequence[Answer]) -> "Embed":
+        """Return the task with the threshold that judges most pairs rightly; scores need none."""
+        pairs = zip(examples, answers, strict=True)
+        known = [(given["score"], self.id_of(e)) for e, given in pairs if e.label is not None]
+        if not known:
+            return self
+        threshold = best_threshold(*map(np.array, zip(*known, strict=True)))
+        return Embed(
+            self.labels,
+            name=self.name,
+            pooling=self.pooling,
+            threshold=threshold,
+            lesson=self.lesson,
+        )
+
+    def id_of(self, example: TextExample) -> int:
+        """Return 1 for the label of texts that are the same, and 0 for the other."""
+        if example.label not in self.labels:
+            raise DataError(
+                f"the label {example.label!r} is not among those of the model "
+                f"({', '.join(self.labels)}); rename it or remove the row"
+            )
+        return self.labels.index(example.label)
+
+    def _reads_twice(self, example: TextExample) -> bool:
+        return self.lesson.loss == "simcse" and example.text_b is None
+
+    def _gold(self, example: TextExample) -> float:
+        if example.score is not None:
+            return example.score
+        return 1.0 if example.label is None else float(self.id_of(example))
+
+    def _shares(self, lengths: list[int]) -> list[float]:
+        """Return how much each window adds to its text: by its length for the mean, else evenly."""
+        counted = lengths if self.pooling == "mean" else [1] * len(lengths)
+        return [length / sum(counted) for length in counted]
+
+    def _merge(self, rows: Rows, windows: Sequence[Features], side: int) -> np.ndarray:
+        own = np.array([window.note == side for window in windows])
+        if self.pooling == "max":
+            return rows[own].max(axis=0)
+        shares = np.array([window.goals[self.name].weight for window in windows])
+        return shares[own] @ rows[own]
+
+
+class CosineScorer:
+    """Compares cosines with what is known of the pairs: labels or scores."""
+
+    def __init__(self, task: Embed) -> None:
+        self._task = task
+        self._labels, self._numbers = LabelScores(2), NumberScores()
+        self._has_labels = False
+
+    def add(self, example: TextExample, answer: Answer) -> Verdict:
+        """Take one cosine."""
+        cosine, shown = answer["score"], f"{answer['score']:.3f}"
+        if example.score is not None:
+            self._numbers.add(example.score, cosine)
+            return Verdict(f"{example.score:g}", shown)
+        gold, threshold = self._task.id_of(example), self._task.threshold
+        self._has_labels = True
+        self._numbers.add(gold, cosine)
+        given = self._labels.add(gold, [0.0 if threshold is None else threshold, cosine])
+        if threshold is None:
+            return Verdict(str(example.label), shown)
+        return Verdict(str(example.label), self._task.labels[given], float(given == gold), cosine)
+
+    def metrics(self) -> dict[str, float]:
+        """Return the scores of all cosines; the first does not depend on a threshold."""
+        numbers = self._numbers.metrics()
+        scores = {"spearman": numbers["spearman"], "pearson": numbers["pearson"]}
+        if not self._has_labels:
+            return scores
+        found = self._labels.metrics()
+        judged = () if self._task.threshold is None else JUDGED
+        # Of labels that are all the same there is no area.
+        return {
+            "auc": found.get("auc", 0.0),
+            "spearman": numbers["spearman"],
+            **{name: found[name] for name in judged},
+        }
+
+
+def best_threshold(cosines: np.ndarray, is_same: np.ndarray) -> float:
+    """Return a cosine between two of those given, from which on most pairs are judged rightly."""
+    order = np.argsort(-cosines, kind="stable")
+    ranked, same = cosines[order], is_same[order]
+    # Taking the first n for the same, these are right among them and among the rest.
+    right = np.r_[0, same.cumsum()] + np.r_[(1 - same)[::-1].cumsum()[::-1], 0]
+    bounds = np.r_[ranked[0] + 1, (ranked[1:] + ranked[:-1]) / 2, ranked[-1] - 1]
+    is_cut = np.r_[True, ranked[1:] < ranked[:-1], True]  # equal cosines are not told apart
+    return float(bounds[np.where(is_cut, right, -1).argmax()])
+
+
+def learn_vectors(
+    examples: Sequence[TextExample],
+    *,
+    vector_loss: VectorLoss | None = None,
+    vector_temperature: float = 0.05,
+    symmetric: bool = False,
+    pooling: Pooling | None = None,
+    same: str | None = None,
+) -> Options:
+    """Return the labels of the pairs, different and same, and how they are learned from."""
+    found = {example.label for example in examples if example.label is not None}
+    labels = sorted(in_order(found), key=lambda label: label == same)
+    has_scores = any(example.score is not None for example in examples)
+    has_pairs = any(example.text_b is not None for example in examples)
+    usual: VectorLoss = "ranking" if has_scores or labels else "contrastive"
+    loss = vector_loss or (usual if has_pairs else "simcse")
+    if labels and len(labels) != 2:
+        raise DataError(
+            f"has {len(labels)} labels ({', '.join(labels[:5])}), but embed tells two apart, "
+            "different and same; keep two, or leave the column out where all pairs are the same"
+        )
+    if same is not None and same not in labels:
+        raise UsageError(f"--same is {same!r}, but the labels are {', '.join(labels) or 'none'}")
+    _refuse_unfit(loss, has_pairs=has_pairs, has_scores=has_scores, has_labels=bool(labels))
+    if loss == "ranking" and not labels and len({example.score for example in examples}) < 2:
+        raise DataError("has one score only, so there is nothing to rank; add pairs of another")
+    lesson = VectorLesson(loss, vector_temperature, symmetric)
+    learned: Options = {"labels": tuple(labels) or PLAIN_LABELS, "lesson": lesson}
+    return learned if pooling is None else {**learned, "pooling": pooling}
+
+
+def _refuse_unfit(loss: VectorLoss, *, has_pairs: bool, has_scores: bool, has_labels: bool) -> None:
+    if loss == "simcse" and has_pairs:
+        raise UsageError(
+            "--vector-loss simcse learns from single texts, but these are pairs; rename the column "
+            "text_b, or choose contrastive"
+        )
+    if loss == "ranking" and not has_scores and not has_labels:
+        raise UsageError(
+            "--vector-loss ranking needs a label or a score of every pair, and there is none; "
+            "choose contrastive for pairs that belong together, simcse for single texts"
+        )
+    if loss == "contrastive" and has_scores:
+        raise UsageError(
+            "--vector-loss contrastive takes pairs that belong together, not scores; choose ranking"
+        )

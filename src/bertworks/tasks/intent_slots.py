@@ -1,0 +1,177 @@
+"""Intent and slots: an utterance -> what is wanted, and the parts of it that say what exactly."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bertworks.core.batch import Target
+from bertworks.core.errors import DataError
+from bertworks.core.pieces import IGNORE
+from bertworks.data.examples import TaggedExample
+from bertworks.data.packing import Features, Goal
+from bertworks.data.tag_schemes import Scheme
+from bertworks.model.config import EncoderConfig
+from bertworks.model.heads import PlaceHead
+from bertworks.tasks.tagged_words import (
+    LabelNumbers,
+    TagScores,
+    TagSet,
+    cut_windows,
+    join_rows,
+    learn_tag_set,
+    words_of,
+)
+from bertworks.tasks.task import Answer, Options, Rows, Verdict
+from bertworks.tokenizer.tokenizer import Tokenizer
+
+
+class IntentSlots:
+    """Utterance -> one intent, a tag for each word, and the slots that the tags speak of.
+
+    The labels are the intents and then the tags. Every window asks for the intent at its first
+    token and for tags at its words; a row of logits has a column for each label, and only the
+    columns of what it is asked for count.
+    """
+
+    kind = "intent_slots"
+
+    def __init__(
+        self,
+        labels: Sequence[str],
+        *,
+        name: str = kind,
+        num_intents: int = 1,
+        scheme: Scheme | None = None,
+        dropout: float | None = None,
+    ) -> None:
+        self.name = name
+        self.labels = tuple(labels)
+        self.intents = self.labels[:num_intents]
+        self.tag_set = TagSet(self.labels[num_intents:], scheme)
+        self.options: Options = {
+            "num_intents": num_intents,
+            "scheme": self.tag_set.scheme,
+            "dropout": dropout,
+        }
+        self._intent_numbers = LabelNumbers(self.intents, "intent")
+
+    def features(
+        self, example: TaggedExample, tokenizer: Tokenizer, *, longest: int
+    ) -> list[Features]:
+        """Ask for the intent in every window, and for the tag of every word in one."""
+        words = words_of(example)
+        tags = self.tag_set.values(example, words)
+        tags = np.where(tags == IGNORE, IGNORE, tags + len(self.intents))
+        intent = IGNORE if example.intent is None else self._intent_numbers.of(example.intent)
+        made = []
+        for number, window in enumerate(cut_windows(example, words, tokenizer, longest=longest)):
+            goal = Goal(
+                np.append(intent, tags[window.words]),
+                np.append(0, window.at),
+                weight=2.0 * len(window.at),  # the intent as much as all words together
+                group=number,
+            )
+            goals = {self.name: goal}
+            made.append(Features(window.tokens, window.segments, goals, example.line, window.words))
+        return made
+
+    def head(self, config: EncoderConfig) -> nn.Module:
+        """Make a linear layer on the vectors of the first token and of the words."""
+        rate = self.options["dropout"]
+        return PlaceHead(
+            config,
+            target=self.name,
+            num_labels=len(self.labels),
+            dropout=config.dropout if rate is None else rate,
+        )
+
+    def loss(self, logits: Tensor, target: Target) -> Tensor:
+        """Return the summed cross-entropy of tags, and of intents as often as there are words."""
+        assert target.groups is not None
+        values, num_intents = target.values, len(self.intents)
+        is_intent = (values < num_intents) & (values != IGNORE)
+        columns = torch.arange(logits.shape[1], device=values.device) < num_intents
+        asked = logits.float().masked_fill(is_intent[:, None] != columns, -torch.inf)
+        each = functional.cross_entropy(asked, values, ignore_index=IGNORE, reduction="none")
+        num_words = target.groups.bincount()[target.groups] - 1
+        return (each * torch.where(is_intent, num_words, 1)).sum()
+
+    def decode(
+        self,
+        example: TaggedExample,
+        windows: Sequence[Features],
+        logits: Sequence[Rows],
+        tokenizer: Tokenizer,
+    ) -> Answer:
+        """Return the likeliest intent by the mean of the windows, the tags and their slots."""
+        num_intents = len(self.intents)
+        mean = np.mean([rows[0, :num_intents] for rows in logits], axis=0, dtype=np.float64)
+        chances = np.exp(mean - mean.max())
+        chances /= chances.sum()
+        rows = join_rows(
+            [rows[1:, num_intents:] for rows in logits], [window.note for window in windows]
+        )
+        tagged = self.tag_set.decode(example.text, words_of(example), rows)
+        return {
+            "intent": self.intents[int(chances.argmax())],
+            "probability": float(chances.max()),
+            "tags": tagged.tags,
+            "tokens": tagged.tokens,
+            "slots": tagged.spans(),
+        }
+
+    def scorer(self) -> "UtteranceScorer":
+        """Return what counts utterances of which all is right."""
+        return UtteranceScorer(self.tag_set)
+
+
+class UtteranceScorer:
+    """Counts utterances of which intent and all tags are right, intents, and slots."""
+
+    def __init__(self, tag_set: TagSet) -> None:
+        self._tag_set = tag_set
+        self._slots = TagScores(tag_set.scheme)
+        self.num_whole = self.num_intents = self.count = 0
+
+    def add(self, example: TaggedExample, answer: Answer) -> Verdict:
+        """Count one utterance."""
+        gold = self._tag_set.gold(example, words_of(example)) or []
+        self._slots.add(gold, answer["tags"])
+        is_intent = answer["intent"] == example.intent
+        is_whole = is_intent and answer["tags"] == gold
+        self.count += 1
+        self.num_intents += is_intent
+        self.num_whole += is_whole
+        sought, given = (
+            " ".join([str(intent), *tags])
+            for intent, tags in ((example.intent, gold), (answer["intent"], answer["tags"]))
+        )
+        return Verdict(sought, given, float(is_whole), answer["probability"])
+
+    def metrics(self) -> dict[str, float]:
+        """Return the shares of right utterances and intents, and the scores of slots."""
+        slots = {f"slot_{name}": value for name, value in self._slots.metrics().items()}
+        return {
+            "whole_accuracy": self.num_whole / self.count,
+            "intent_accuracy": self.num_intents / self.count,
+            **slots,
+        }
+
+    def by_label(self) -> dict[str, dict[str, float]]:
+        """Return the scores of each kind of slot."""
+        return self._slots.by_label()
+
+
+def learn_intents(examples: Sequence[TaggedExample]) -> Options:
+    """Return the intents and tags in use, and how the tags speak of slots."""
+    intents = sorted({example.intent for example in examples if example.intent is not None})
+    if len(intents) < 2:
+        raise DataError(
+            f"has one intent only ({', '.join(intents) or 'none'}), so there is nothing to tell "
+            "apart; add others, or name the --task tag"
+        )
+    tags, scheme = learn_tag_set(examples)
+    return {"labels": [*intents, *tags], "num_intents": len(intents), "scheme": scheme}

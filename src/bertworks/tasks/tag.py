@@ -1,0 +1,134 @@
+"""Tag: the words of a text -> a tag for each, and the spans that the tags speak of."""
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bertworks.core.batch import Target
+from bertworks.core.pieces import IGNORE
+from bertworks.data.examples import TaggedExample
+from bertworks.data.packing import Features, Goal
+from bertworks.data.tag_schemes import Scheme
+from bertworks.model.chain import chain_loss
+from bertworks.model.config import EncoderConfig
+from bertworks.model.heads import ChainHead, PlaceHead
+from bertworks.tasks.tagged_words import (
+    TagScores,
+    TagSet,
+    cut_windows,
+    join_rows,
+    learn_tag_set,
+    words_of,
+)
+from bertworks.tasks.task import Answer, Options, Rows, Verdict
+from bertworks.tokenizer.tokenizer import Tokenizer
+
+
+class Tag:
+    """Text or words -> the tags of the words; of tags that speak of spans, these too."""
+
+    kind = "tag"
+
+    def __init__(
+        self,
+        labels: Sequence[str],
+        *,
+        name: str = kind,
+        scheme: Scheme | None = None,
+        crf: bool = False,
+        dropout: float | None = None,
+    ) -> None:
+        self.name = name
+        self.labels = tuple(labels)
+        self.tag_set = TagSet(self.labels, scheme)
+        self.options: Options = {"scheme": self.tag_set.scheme, "crf": crf, "dropout": dropout}
+
+    def features(
+        self, example: TaggedExample, tokenizer: Tokenizer, *, longest: int
+    ) -> list[Features]:
+        """Ask for the tag of every word at its first piece, in one window each."""
+        words = words_of(example)
+        values = self.tag_set.values(example, words)
+        made = []
+        for number, window in enumerate(cut_windows(example, words, tokenizer, longest=longest)):
+            goal = Goal(values[window.words], window.at)
+            if self.options["crf"]:  # words of a window count together, each as much as alone
+                goal = Goal(values[window.words], window.at, float(len(window.at)), number)
+            goals = {self.name: goal}
+            made.append(Features(window.tokens, window.segments, goals, example.line, window.words))
+        return [window for window in made if len(window.note)] or made[:1]
+
+    def head(self, config: EncoderConfig) -> nn.Module:
+        """Make a linear layer on the vector of each word, or a conditional random field."""
+        rate = self.options["dropout"]
+        make = ChainHead if self.options["crf"] else PlaceHead
+        return make(
+            config,
+            target=self.name,
+            num_labels=len(self.labels),
+            dropout=config.dropout if rate is None else rate,
+        )
+
+    def loss(self, logits: Tensor, target: Target) -> Tensor:
+        """Return the summed cross-entropy of the tags, or of the tags of a window together."""
+        if self.options["crf"]:
+            return chain_loss(logits, target)
+        return functional.cross_entropy(
+            logits.float(), target.values, ignore_index=IGNORE, reduction="sum"
+        )
+
+    def decode(
+        self,
+        example: TaggedExample,
+        windows: Sequence[Features],
+        logits: Sequence[Rows],
+        tokenizer: Tokenizer,
+    ) -> Answer:
+        """Return the tags that are best together, and where their spans lie in the text."""
+        rows = join_rows(logits, [window.note for window in windows])
+        tagged = self.tag_set.decode(example.text, words_of(example), rows)
+        answer: Answer = {
+            "tags": tagged.tags,
+            "tokens": tagged.tokens,
+            "probabilities": tagged.chances.tolist(),
+        }
+        return answer if self.tag_set.scheme == "plain" else answer | {"spans": tagged.spans()}
+
+    def scorer(self) -> "TagScorer":
+        """Return what counts right spans and tags."""
+        return TagScorer(self.tag_set)
+
+
+class TagScorer:
+    """Counts spans and tags that are right; a text is right when all its tags are."""
+
+    def __init__(self, tag_set: TagSet) -> None:
+        self._tag_set = tag_set
+        self._scores = TagScores(tag_set.scheme)
+
+    def add(self, example: TaggedExample, answer: Answer) -> Verdict:
+        """Count the tags of one text."""
+        gold = self._tag_set.gold(example, words_of(example)) or []
+        given = answer["tags"]
+        self._scores.add(gold, given)
+        sure = min(answer["probabilities"], default=1.0)
+        return Verdict(" ".join(gold), " ".join(given), float(gold == given), sure)
+
+    def metrics(self) -> dict[str, float]:
+        """Return F1 of spans first, or accuracy where tags speak of none."""
+        scores = self._scores.metrics()
+        if self._tag_set.scheme != "plain":
+            return scores
+        labels = [rates["f1"] for rates in self.by_label().values()]
+        return {"accuracy": scores["accuracy"], "macro_f1": sum(labels) / max(len(labels), 1)}
+
+    def by_label(self) -> dict[str, dict[str, float]]:
+        """Return the scores of each label of spans, or of each tag."""
+        return self._scores.by_label()
+
+
+def learn_tags(examples: Sequence[TaggedExample], *, crf: bool = False) -> Options:
+    """Return the tags in use and how they speak of spans."""
+    tags, scheme = learn_tag_set(examples)
+    return {"labels": tags, "scheme": scheme, "crf": crf}

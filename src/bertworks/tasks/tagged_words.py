@@ -1,0 +1,221 @@
+"""What the tasks that tag words share: words and their tags, windows, spans and their scores."""
+
+import operator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bertworks.core.errors import DataError
+from bertworks.core.pieces import IGNORE
+from bertworks.core.progress import say
+from bertworks.data.examples import Place, TaggedExample
+from bertworks.data.packing import join_pieces
+from bertworks.data.tag_schemes import (
+    LETTERS,
+    OUTSIDE,
+    Scheme,
+    WordSpan,
+    covered,
+    cut_at_spans,
+    find_scheme,
+    find_spans,
+    tags_for,
+    write_tags,
+)
+from bertworks.data.windows import cut_centered
+from bertworks.tasks.tag_decoding import TagChain, rules_of
+from bertworks.tokenizer.tokenizer import Tokenizer
+from bertworks.tokenizer.word_pieces import cut_words, find_words
+
+
+@dataclass(frozen=True)
+class Window:
+    """A part of a text as the network reads it, and the words that are asked for in it."""
+
+    tokens: np.ndarray
+    segments: np.ndarray
+    at: np.ndarray  # the first piece of each word that is asked for
+    words: np.ndarray  # their numbers in the text
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """A text with its best tags."""
+
+    text: str
+    words: Sequence[Place]
+    tags: list[str]
+    chances: np.ndarray  # of each tag
+    chances_behind: np.ndarray  # after the tag before it
+
+    @property
+    def tokens(self) -> list[str]:
+        """The words."""
+        return [self.text[start:end] for start, end in self.words]
+
+    def spans(self) -> list[dict[str, Any]]:
+        """Return the spans that the tags speak of; one is as likely as all its tags together."""
+        found = []
+        for first, end, label in find_spans(self.tags):
+            place = slice(self.words[first][0], self.words[end - 1][1])
+            chance = self.chances[first] * self.chances_behind[first + 1 : end].prod()
+            told = {"start": place.start, "end": place.stop, "label": label}
+            found.append({**told, "text": self.text[place], "probability": float(chance)})
+        return found
+
+
+class TagSet:
+    """The tags that a model knows, and how they speak of spans."""
+
+    def __init__(self, tags: Sequence[str], scheme: Scheme | None) -> None:
+        self.tags = tuple(tags)
+        self.scheme: Scheme = scheme or find_scheme(tags)
+        if self.scheme != "plain" and self.scheme not in LETTERS:
+            raise DataError(f"the scheme {scheme!r} of tags is not known; known: {list(LETTERS)}")
+        self._numbers = LabelNumbers(self.tags, "tag")
+
+    def gold(self, example: TaggedExample, words: Sequence[Place]) -> list[str] | None:
+        """Return the tags that the words of an example should get, where they are known."""
+        if example.tags is not None:
+            return list(example.tags)
+        if example.spans is None:
+            return None
+        if self.scheme == "plain":
+            raise DataError("the example has spans, but the tags of the model speak of none")
+        return write_tags(covered(example.spans, words), len(words), self.scheme)
+
+    def values(self, example: TaggedExample, words: Sequence[Place]) -> np.ndarray:
+        """Return the numbers of the tags of an example's words, or IGNORE."""
+        gold = self.gold(example, words)
+        if gold is None:
+            return np.full(len(words), IGNORE, np.int32)
+        return np.array([self._numbers.of(tag) for tag in gold], np.int32)
+
+    def decode(self, text: str, words: Sequence[Place], rows: np.ndarray) -> Tagged:
+        """Return the best tags of words; a row has the score of each, or of each after each."""
+        if not words:
+            return Tagged(text, words, [], np.ones(0), np.ones(0))
+        chain = TagChain(rows, self._rules)
+        path = chain.best()
+        return Tagged(text, words, [self.tags[tag] for tag in path], *chain.chances(path))
+
+    @cached_property
+    def _rules(self) -> np.ndarray:
+        return rules_of(self.tags, self.scheme)
+
+
+class LabelNumbers:
+    """The numbers of labels; one that training never showed has none, which is said once."""
+
+    def __init__(self, labels: Sequence[str], what: str) -> None:
+        self._what = what
+        self._numbers = {label: number for number, label in enumerate(labels)}
+        self._told: set[str] = set()
+
+    def of(self, label: str) -> int:
+        """Return the number of a label, or IGNORE."""
+        number = self._numbers.get(label, IGNORE)
+        if number == IGNORE and label not in self._told:
+            self._told.add(label)
+            say(f"warning: the {self._what} {label!r} is not in the training data; answers miss it")
+        return number
+
+
+class TagScores:
+    """Words with the right tag; and spans that are right, given and sought, as CoNLL counts them.
+
+    Of plain tags, each word is a span.
+    """
+
+    def __init__(self, scheme: Scheme) -> None:
+        self._find = _single_words if scheme == "plain" else find_spans
+        self.right, self.given, self.gold = Counter[str](), Counter[str](), Counter[str]()
+        self.num_right_words = self.num_words = 0
+
+    def add(self, gold: Sequence[str], given: Sequence[str]) -> None:
+        """Count the tags of a text."""
+        sought, found = set(self._find(gold)), set(self._find(given))
+        self.gold.update(span.label for span in sought)
+        self.given.update(span.label for span in found)
+        self.right.update(span.label for span in sought & found)
+        self.num_right_words += sum(map(operator.eq, gold, given))
+        self.num_words += len(gold)
+
+    def metrics(self) -> dict[str, float]:
+        """Return F1, precision and recall of all spans as one, and the share of right words."""
+        rates = _rates(self.right.total(), self.given.total(), self.gold.total())
+        return {**rates, "accuracy": self.num_right_words / max(self.num_words, 1)}
+
+    def by_label(self) -> dict[str, dict[str, float]]:
+        """Return the scores of each label, and how many spans have it."""
+        return {
+            label: _rates(self.right[label], self.given[label], self.gold[label])
+            | {"support": self.gold[label]}
+            for label in sorted(self.gold | self.given)
+        }
+
+
+def words_of(example: TaggedExample) -> tuple[Place, ...]:
+    """Return the words of an example: as given, or as its text tells, cut where spans end."""
+    if example.words is not None:
+        return example.words
+    return cut_at_spans(find_words(example.text), example.spans or ())
+
+
+def cut_windows(
+    example: TaggedExample, words: Sequence[Place], tokenizer: Tokenizer, *, longest: int
+) -> Iterator[Window]:
+    """Yield the windows of a text; each word is asked for where most is seen around it."""
+    pieces = cut_words(tokenizer, example.text, words)
+    room = longest - tokenizer.specials.num_added(pair=False)
+    for start, end, asked in cut_centered(len(pieces.ids), pieces.firsts, room=room):
+        tokens, segments = join_pieces(pieces.ids[start:end], None, tokenizer.specials)
+        at = pieces.firsts[asked] - start + 1  # the first piece is [CLS]
+        yield Window(tokens, segments, at.astype(np.int32), asked.astype(np.int32))
+
+
+def join_rows(rows: Sequence[np.ndarray], asked: Sequence[np.ndarray]) -> np.ndarray:
+    """Put the rows of all windows in the order of their words."""
+    return np.concatenate(rows)[np.argsort(np.concatenate(asked), kind="stable")]
+
+
+def learn_tag_set(examples: Sequence[TaggedExample]) -> tuple[list[str], Scheme]:
+    """Return the tags in use and how they are written; spans become tags of B and I."""
+    sequences = [example.tags for example in examples if example.tags]
+    labels = {span.label for example in examples for span in example.spans or ()}
+    tags = {tag for sequence in sequences for tag in sequence}
+    scheme = find_scheme(tags, sequences) if tags else "bio"
+    if labels and scheme == "plain":
+        raise DataError("has rows with spans and rows with tags that speak of none; give one kind")
+    if labels:
+        tags |= {OUTSIDE, *tags_for(labels, scheme)}
+    if len(tags) < 2:
+        found = ", ".join(tags) or "none"
+        raise DataError(
+            f"has one tag only ({found}), so there is nothing to tell apart; add others"
+        )
+    return sorted(tags, key=lambda tag: _order(tag, scheme)), scheme
+
+
+def _single_words(tags: Sequence[str]) -> list[WordSpan]:
+    return [WordSpan(word, word + 1, tag) for word, tag in enumerate(tags)]
+
+
+def _rates(right: int, given: int, gold: int) -> dict[str, float]:
+    return {
+        "f1": 2 * right / max(given + gold, 1),
+        "precision": right / max(given, 1),
+        "recall": right / max(gold, 1),
+    }
+
+
+def _order(tag: str, scheme: Scheme) -> tuple[bool, str, int]:
+    """Sort what is outside before all spans, and the tags of a label together."""
+    letter, _, label = tag.partition("-")
+    if scheme == "plain":
+        return True, tag, 0
+    return tag != OUTSIDE, label, [*LETTERS[scheme], OUTSIDE].index(letter)

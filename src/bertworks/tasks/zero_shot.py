@@ -1,0 +1,330 @@
+"""Zero-shot: a text and the names of labels -> one of them, by a model that never learned them."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from typing import Any, Literal, Self
+
+import numpy as np
+from torch import Tensor, nn
+
+from bertworks.core.batch import Target
+from bertworks.core.errors import DataError, UsageError
+from bertworks.core.pieces import IGNORE
+from bertworks.data.examples import TextExample
+from bertworks.data.packing import Features, Goal, join_pieces
+from bertworks.data.windows import cut_text
+from bertworks.model.config import EncoderConfig
+from bertworks.tasks.classify import Classify, LabelScorer
+from bertworks.tasks.fill_mask import FillMask
+from bertworks.tasks.task import Answer, Rows, Task
+from bertworks.tokenizer.tokenizer import Tokenizer
+
+Way = Literal["entailment", "cloze", "vectors"]
+TEMPLATES: dict[Way, str] = {
+    "entailment": "This text is about {label}.",
+    "cloze": "{text} This text is about [MASK].",
+    "vectors": "{label}",
+}
+SLOTS = {"entailment": ("{label}",), "cloze": ("{text}", "[MASK]"), "vectors": ("{label}",)}
+ENTAILED = ("entailment", "entails", "entailed", "same", "true", "yes", "1")  # the surest first
+SHARPNESS = 20.0  # of the chances that cosines stand for
+
+
+class Choice:
+    """The labels to choose from, what describes each, and how the chances of all make an answer."""
+
+    def __init__(self, described: Mapping[str, str]) -> None:
+        if len(described) < 2:
+            raise UsageError(f"zero-shot needs two labels or more; got {len(described)}")
+        self.labels = tuple(described)
+        self.descriptions = tuple(described.values())
+        self._prior = np.zeros(len(described))  # what is taken off each score
+
+    @classmethod
+    def of(cls, labels: Sequence[str] | Mapping[str, str]) -> Self:
+        """Make it of names, of `name=description`, or of a table of descriptions."""
+        if isinstance(labels, str):
+            raise UsageError("zero-shot takes a list of labels; put them into a list")
+        pairs = labels.items() if isinstance(labels, Mapping) else map(_described, labels)
+        described: dict[str, str] = {}
+        for name, description in pairs:
+            if not name.strip() or not description.strip() or name in described:
+                raise UsageError(f"the label {name!r} is empty, undescribed or given twice")
+            described[name] = description
+        return cls(described)
+
+    def without_prior(self, answer: Answer) -> Self:
+        """Return a choice that takes off how likely each label is for a text that says nothing."""
+        changed = copy(self)
+        changed._prior = np.log(np.maximum(list(answer["probabilities"].values()), 1e-12))
+        return changed
+
+    def answer(self, scores: np.ndarray) -> Answer:
+        """Name the label with the highest score; chances are the softmax of all."""
+        shifted = scores - self._prior
+        chances = np.exp(shifted - shifted.max())
+        chances = chances / chances.sum()
+        best = int(chances.argmax())
+        return {
+            "label": self.labels[best],
+            "probability": float(chances[best]),
+            "probabilities": dict(zip(self.labels, map(float, chances), strict=True)),
+        }
+
+    def id_of(self, label: str) -> int:
+        """Return the number of a label."""
+        if label not in self.labels:
+            raise DataError(
+                f"the label {label!r} is not among those to choose from "
+                f"({', '.join(self.labels[:10])}); name it too, or remove the row"
+            )
+        return self.labels.index(label)
+
+
+class ByEntailment:
+    """Each label as a sentence that the text may entail, judged by a model of pairs."""
+
+    kind = "classify"
+
+    def __init__(self, choice: Choice, judge: Classify, *, template: str | None = None) -> None:
+        self.choice, self.labels = choice, choice.labels
+        self.name, self.options = judge.name, dict[str, Any]()
+        self._judge = judge
+        self._entailed = judge.labels.index(entailed_label(judge))
+        pattern = _checked(template, "entailment")
+        self._claims = [pattern.replace("{label}", text) for text in choice.descriptions]
+
+    def features(
+        self, example: TextExample, tokenizer: Tokenizer, *, longest: int
+    ) -> list[Features]:
+        """Return the windows of the text with each claim."""
+        _refuse_pair(example)
+        return [
+            Features(window.tokens, window.segments, window.goals, window.example, label)
+            for label, claim in enumerate(self._claims)
+            for window in self._judge.features(
+                TextExample(example.text, claim, line=example.line), tokenizer, longest=longest
+            )
+        ]
+
+    def head(self, config: EncoderConfig) -> nn.Module:
+        """Make the head of the judge."""
+        return self._judge.head(config)
+
+    def loss(self, logits: Tensor, target: Target) -> Tensor:
+        """Return the judge's loss."""
+        return self._judge.loss(logits, target)
+
+    def decode(
+        self,
+        example: TextExample,
+        windows: Sequence[Features],
+        logits: Sequence[Rows],
+        tokenizer: Tokenizer,
+    ) -> Answer:
+        """Compare how surely each claim is entailed."""
+        owners = np.array([window.note for window in windows])
+        rows = np.concatenate(logits).astype(np.float64)
+        means = np.stack([rows[owners == label].mean(axis=0) for label in range(len(self.labels))])
+        return self.choice.answer(_log_softmax(means)[:, self._entailed])
+
+    def scorer(self) -> LabelScorer:
+        """Return what counts right labels."""
+        return LabelScorer(self.choice)
+
+
+class ByCloze:
+    """Each label as what may stand behind the masks of a pattern, judged by a fill-mask model."""
+
+    kind = "classify"
+
+    def __init__(self, choice: Choice, judge: FillMask, *, template: str | None = None) -> None:
+        self.choice, self.labels = choice, choice.labels
+        self.name, self.options = judge.name, dict[str, Any]()
+        self._judge = judge
+        pattern = _checked(template, "cloze")
+        self._parts = [part for part in re.split(r"(\{text\}|\[MASK\])", pattern) if part]
+
+    def features(
+        self, example: TextExample, tokenizer: Tokenizer, *, longest: int
+    ) -> list[Features]:
+        """Return the windows of the text in the pattern, for each number of masks."""
+        _refuse_pair(example)
+        (text,) = tokenizer.ids_of([example.text])
+        lengths = {len(pieces) for pieces in self._label_pieces(tokenizer)}
+        return [
+            window
+            for num_masks in sorted(lengths)
+            for window in self._windows(text, num_masks, tokenizer, longest, example.line)
+        ]
+
+    def head(self, config: EncoderConfig) -> nn.Module:
+        """Make the head of the judge."""
+        return self._judge.head(config)
+
+    def loss(self, logits: Tensor, target: Target) -> Tensor:
+        """Return the judge's loss."""
+        return self._judge.loss(logits, target)
+
+    def decode(
+        self,
+        example: TextExample,
+        windows: Sequence[Features],
+        logits: Sequence[Rows],
+        tokenizer: Tokenizer,
+    ) -> Answer:
+        """Compare the mean log-probability of each label's pieces behind as many masks."""
+        by_length: dict[int, list[np.ndarray]] = {}
+        for window, rows in zip(windows, logits, strict=True):
+            by_length.setdefault(window.note, []).append(_log_softmax(rows.astype(np.float64)))
+        means = {length: np.mean(rows, axis=0) for length, rows in by_length.items()}
+        scores = [
+            means[len(pieces)][np.arange(len(pieces)), pieces].mean()
+            for pieces in self._label_pieces(tokenizer)
+        ]
+        return self.choice.answer(np.array(scores))
+
+    def scorer(self) -> LabelScorer:
+        """Return what counts right labels."""
+        return LabelScorer(self.choice)
+
+    def _label_pieces(self, tokenizer: Tokenizer) -> list[list[int]]:
+        # Some tokenizers have other pieces for a word behind a space.
+        place = self._parts.index("[MASK]")
+        space = " " if place and self._parts[place - 1][-1:] == " " else ""
+        found = tokenizer.ids_of([space + text for text in self.choice.descriptions])
+        if not all(found):
+            raise UsageError(
+                "one of the labels has no pieces in the vocabulary; choose other words"
+            )
+        return found
+
+    def _windows(
+        self, text: list[int], num_masks: int, tokenizer: Tokenizer, longest: int, line: int
+    ) -> list[Features]:
+        parts: list[list[int] | None] = []  # None: the text
+        for number, part in enumerate(self._parts):
+            if part == "{text}":
+                parts.append(None)
+            elif part == "[MASK]":
+                parts.append([tokenizer.specials.mask] * num_masks)
+            else:
+                before_mask = self._parts[number + 1 : number + 2] == ["[MASK]"]
+                parts.append(tokenizer.ids_of([part.rstrip() if before_mask else part])[0])
+        taken = sum(len(part) for part in parts if part is not None)
+        room = longest - tokenizer.specials.num_added(pair=False) - taken
+        found = []
+        for window in cut_text(np.array(text, dtype=np.int64), room=room):
+            pieces = np.concatenate([window if part is None else part for part in parts])
+            tokens, segments = join_pieces(pieces.astype(np.int64), None, tokenizer.specials)
+            at = _masks_of(parts, len(window), tokenizer.specials.mask)
+            goal = Goal(np.full(num_masks, IGNORE), at)
+            found.append(Features(tokens, segments, {self.name: goal}, line, num_masks))
+        return found
+
+
+class ByVectors:
+    """Each label as a text, judged by the cosine of its vector and the text's."""
+
+    kind = "classify"
+    name = "vectors"
+
+    def __init__(self, choice: Choice, *, template: str | None = None) -> None:
+        self.choice, self.labels = choice, choice.labels
+        pattern = _checked(template, "vectors")
+        self.texts = [pattern.replace("{label}", text) for text in choice.descriptions]
+
+    def answer(self, cosines: np.ndarray) -> Answer:
+        """Name the label whose text lies closest."""
+        return self.choice.answer(SHARPNESS * cosines.astype(np.float64))
+
+    def scorer(self) -> LabelScorer:
+        """Return what counts right labels."""
+        return LabelScorer(self.choice)
+
+
+def make_zero_shot(
+    tasks: Sequence[Task], choice: Choice, *, by: Way | None = None, template: str | None = None
+) -> "ByEntailment | ByCloze | ByVectors":
+    """Return the task that chooses in a way, or in the best way that the tasks of a model allow."""
+    judges = [task for task in tasks if isinstance(task, Classify)]
+    fillers = [task for task in tasks if isinstance(task, FillMask)]
+    judges.sort(key=lambda task: not is_judge_of_entailment(task))
+    usual: Way = "cloze" if fillers else "vectors"
+    way = by or ("entailment" if any(map(is_judge_of_entailment, judges)) else usual)
+    if way == "vectors":
+        return ByVectors(choice, template=template)
+    if way == "cloze" and fillers:
+        return ByCloze(choice, fillers[0], template=template)
+    if way == "entailment" and judges:
+        return ByEntailment(choice, judges[0], template=template)
+    head = "fills masks" if way == "cloze" else "judges pairs of texts"
+    raise UsageError(
+        f"no task head of this model {head}, so labels cannot be told by {way}; choose vectors"
+    )
+
+
+def single_texts(
+    examples: Iterable[Any], refuse: Callable[[Any, DataError], None]
+) -> Iterator[Any]:
+    """Yield the examples of one text each; pairs are refused."""
+    for example in examples:
+        try:
+            _refuse_pair(example)
+        except DataError as error:
+            refuse(example, error)
+        else:
+            yield example
+
+
+def entailed_label(judge: Task) -> str:
+    """Return the label of a model of pairs by which the second text follows from the first."""
+    by_name = {label.lower(): label for label in judge.labels}
+    found = next((by_name[name] for name in ENTAILED if name in by_name), None)
+    if found is None:
+        raise UsageError(
+            f"none of the labels {', '.join(judge.labels)} says that one text entails the other; "
+            f"it should be called {ENTAILED[0]}"
+        )
+    return found
+
+
+def is_judge_of_entailment(task: Task) -> bool:
+    """Tell whether a task names the label of entailment as such."""
+    return isinstance(task, Classify) and ENTAILED[0] in map(str.lower, task.labels)
+
+
+def _described(item: str) -> tuple[str, str]:
+    name, _, description = item.partition("=")
+    return name, description or name
+
+
+def _checked(template: str | None, way: Way) -> str:
+    pattern = TEMPLATES[way] if template is None else template
+    for slot in SLOTS[way]:
+        if pattern.count(slot) != 1:
+            raise UsageError(
+                f"the template {pattern!r} must hold {slot} once, such as {TEMPLATES[way]!r}"
+            )
+    return pattern
+
+
+def _refuse_pair(example: TextExample) -> None:
+    if example.text_b is not None:
+        raise DataError("zero-shot reads one text, not a pair; put both into one text")
+
+
+def _masks_of(parts: Sequence[list[int] | None], text_length: int, mask: int) -> np.ndarray:
+    """Return the places of the pattern's masks; those in the text itself are not asked for."""
+    place = 1  # the first piece is [CLS]
+    for part in parts:
+        if part is not None and mask in part:
+            return np.arange(place, place + len(part))
+        place += text_length if part is None else len(part)
+    raise AssertionError("the pattern has no mask")
+
+
+def _log_softmax(rows: np.ndarray) -> np.ndarray:
+    shifted = rows - rows.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
