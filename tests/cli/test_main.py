@@ -69,8 +69,8 @@ def test_help_lists_every_setting_with_its_meaning_and_default(name: str, comman
 
 
 def test_what_must_be_given_stands_in_the_usage(command: Run) -> None:
-    first = command("finetune", "--help").out.splitlines()[0]
-    for flag in ("--model PATH", "--train PATH", "--dev PATH", "--out PATH"):
+    first = command("evaluate", "--help").out.splitlines()[0]
+    for flag in ("--model PATH", "--data PATH", "--out PATH"):
         assert flag in first
     assert command("pretrain", "--help").out.startswith("usage: bertworks pretrain SHARDS --out")
 
@@ -170,7 +170,7 @@ def test_an_unknown_flag_is_named_with_the_likely_one(
         (["finetune", "--fresh=yes"], "ignored explicit argument 'yes'"),
         (["pretrain"], "pretrain needs SHARDS and --out"),
         (["learn-vocab", "--out", "o"], "learn-vocab needs TEXT"),
-        (["finetune", "--model", "m"], "finetune needs --train and --dev and --out"),
+        (["finetune", "--train", "t"], "finetune needs --model and --out"),
         (["pretrain", "s", "--out", "o", "--steps", "ten"], "steps is 'ten', but it must be a wh"),
         (["pretrain", "s", "--out", "o", "--device", "tpu"], "must be auto or cpu or cuda"),
         (["pretrain", "s", "--out", ""], "out is '', but it must be a path"),

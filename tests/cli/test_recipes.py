@@ -18,7 +18,12 @@ from bertworks.core.settings import Ramp, read_values
 NAMES = list(COMMANDS)
 SHIPPED = sorted({path for folder in FOLDERS for path in folder.glob("*.toml")})
 
-NETWORKS = [path for path in SHIPPED if path.stem not in ("quickstart", "mixers")]
+NETWORKS = [
+    path
+    for path in SHIPPED
+    if path.stem not in ("quickstart", "mixers")
+    and "[pretrain]" in path.read_text(encoding="utf-8")
+]
 
 
 def resolve(recipe: str) -> dict[str, dict[str, object]]:

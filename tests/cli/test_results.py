@@ -28,6 +28,21 @@ def test_a_list_of_rows_is_a_table_with_numbers_to_the_right() -> None:
     ]
 
 
+def test_words_at_the_end_of_a_table_are_folded_to_a_width() -> None:
+    rows = [{"n": 1, "said": "short"}, {"n": 22, "said": "many words that need more than one line"}]
+    assert list(result_lines({"rows": rows}, width=40)) == [
+        "rows:",
+        "   n  said",
+        "   1  short",
+        "  22  many words that need more than one",
+        "      line",
+    ]
+    assert list(result_lines({"rows": rows}))[-1].endswith("need more than one line")
+    numbers = [{"word": "a" * 30, "n": 1}, {"word": "b", "n": 100}]
+    narrow, wide = (list(result_lines({"rows": numbers}, width=width)) for width in (10, 99))
+    assert narrow == wide
+
+
 def test_a_column_with_gaps_is_words() -> None:
     rows = [{"a": 1, "b": 2}, {"a": 10}]
     assert list(result_lines({"rows": rows})) == ["rows:", "   a  b", "   1  2", "  10"]

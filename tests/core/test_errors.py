@@ -25,6 +25,12 @@ def test_bad_use_exits_with_two_and_failure_with_one(
     assert issubclass(kind, errors.BertworksError)
 
 
+def test_what_was_found_travels_with_the_error() -> None:
+    found = errors.FoundError("one error", result={"findings": []})
+    assert (found.exit_code, str(found), found.result) == (1, "one error", {"findings": []})
+    assert isinstance(found, errors.DataError)
+
+
 def test_an_interrupted_run_exits_as_shells_expect() -> None:
     stopped = errors.InterruptedRunError("saved", signal_number=signal.SIGTERM)
     assert (stopped.exit_code, str(stopped)) == (143, "saved")

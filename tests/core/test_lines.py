@@ -22,6 +22,7 @@ from bertworks.core.lines import (
     is_unicode,
     open_bytes,
     plain_suffix,
+    read_every_line,
     read_lines,
     require_content,
     require_file,
@@ -49,6 +50,15 @@ def test_bad_lines_are_named_and_good_ones_keep_their_order_and_number(tmp_path:
     lines, bad = lines_of(file)
     assert lines == [(1, "eins\n"), (3, "三\n"), (5, "\n"), (6, "last")]
     assert bad == [(2, "not UTF-8 at byte 1"), (4, "holds a NUL character")]
+
+
+def test_lines_that_are_set_aside_may_be_seen_as_missing(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_bytes(b"one\nb\xffd\n\nlong line\nn\0l")
+    quarantine = Quarantine()
+    lines = list(read_every_line(file, quarantine, longest=7))
+    assert lines == [(1, "one\n"), (2, None), (3, "\n"), (4, None), (5, None)]
+    assert [row.line for row in quarantine.rows] == [2, 4, 5]
 
 
 def test_standard_input_reads_like_a_file_and_stays_open(

@@ -23,6 +23,38 @@ def draw_characters(chance: random.Random, count: int) -> list[str]:
     return [chr(chance.randint(0x4E00, 0x9FA5)) for _ in range(count)]
 
 
+@given(
+    st.lists(st.text(alphabet="ab ,.\nΣİß你好é́1", max_size=40), max_size=9),
+    st.integers(1, 6),
+)
+def test_texts_have_the_same_signatures_together_as_alone(texts: list[str], size: int) -> None:
+    minhash = MinHash(16, shingle_words=size)
+    together = minhash.signatures(texts)
+    assert together.shape == (len(texts), 16)
+    for text, signature in zip(texts, together, strict=True):
+        assert (minhash.signature(text) == signature).all()
+
+
+def test_long_texts_among_short_ones_have_their_own_signatures() -> None:
+    chance, minhash = random.Random(3), MinHash(16, shingle_words=2)
+    texts = [" ".join(draw_words(chance, count)) for count in (9, 9000, 1, 60_000, 5, 7)]
+    for text, signature in zip(texts, minhash.signatures(texts), strict=True):
+        assert (minhash.signature(text) == signature).all()
+
+
+def test_shorter_runs_see_more_likeness_in_short_texts() -> None:
+    words = draw_words(random.Random(5), 21)
+    texts = (" ".join(words), " ".join([*words[:10], "changed", *words[11:]]))
+    shares = []
+    for size in (5, 2):
+        first, second = (set(shingles(text, size).tolist()) for text in texts)
+        shares.append(len(first & second) / len(first | second))
+        minhash = MinHash(512, shingle_words=size)
+        signatures = [minhash.signature(text) for text in texts]
+        assert abs(likeness(signatures[0], signatures[1][None])[0] - shares[-1]) < 0.1
+    assert shares == [12 / 22, 18 / 22]
+
+
 def jaccard(first: str, second: str) -> float:
     """Return the true similarity of two texts."""
     one, other = set(shingles(first).tolist()), set(shingles(second).tolist())

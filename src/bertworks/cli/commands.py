@@ -33,6 +33,7 @@ COMMANDS = {
     ),
     "tokenize": Command(settings.TokenizeSettings, "bertworks.stages.tokenize"),
     "pretrain": Command(settings.PretrainSettings, "bertworks.stages.pretrain"),
+    "check": Command(settings.CheckSettings, "bertworks.stages.check"),
     "finetune": Command(settings.FinetuneSettings, "bertworks.stages.finetune"),
     "evaluate": Command(settings.EvaluateSettings, "bertworks.stages.evaluate"),
     "predict": Command(settings.PredictSettings, "bertworks.stages.predict"),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 from argparse import SUPPRESS, ArgumentParser, BooleanOptionalAction, RawTextHelpFormatter
 from contextlib import suppress
@@ -13,7 +14,7 @@ from bertworks.cli.recipes import read_recipe, table_name
 from bertworks.cli.results import result_lines
 from bertworks.core import __version__
 from bertworks.core.environment import share_cores
-from bertworks.core.errors import BertworksError, UsageError
+from bertworks.core.errors import BertworksError, FoundError, UsageError
 from bertworks.core.progress import say
 from bertworks.core.settings import (
     Ramp,
@@ -35,7 +36,7 @@ def main(words: list[str] | None = None) -> NoReturn:
     try:
         name, settings, as_json = parse(given)
         share_cores()
-        _print_result(COMMANDS[name].run(settings), as_json=as_json)
+        _run(name, settings, as_json=as_json)
     except BertworksError as error:
         say(f"bertworks: {error}", is_error=True)
         sys.exit(error.exit_code)
@@ -166,12 +167,22 @@ def _add_flag(parser: ArgumentParser, setting: Setting) -> None:
     parser.add_argument(setting.flag, dest=setting.name, metavar=setting.shape, help=text, **many)
 
 
+def _run(name: str, settings: Any, *, as_json: bool) -> None:
+    try:
+        result = COMMANDS[name].run(settings)
+    except FoundError as error:
+        _print_result(error.result, as_json=as_json)
+        raise
+    _print_result(result, as_json=as_json)
+
+
 def _print_result(result: dict[str, Any], *, as_json: bool) -> None:
     """Show what a stage returned; one that wrote to standard output itself returns nothing."""
     if as_json and result:
         sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
     elif result:
-        sys.stdout.writelines(f"{line}\n" for line in result_lines(result))
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        sys.stdout.writelines(f"{line}\n" for line in result_lines(result, width=width))
     sys.stdout.flush()
 
 

@@ -1,5 +1,7 @@
 """What can go wrong in a way that a user can mend; each message says what, where and how."""
 
+from typing import Any
+
 
 class BertworksError(Exception):
     """Something failed; the message is one sentence with the remedy."""
@@ -15,6 +17,14 @@ class UsageError(BertworksError):
 
 class DataError(BertworksError):
     """A file or row that cannot be used."""
+
+
+class FoundError(DataError):
+    """Data that were looked at and cannot be used; what was found is shown all the same."""
+
+    def __init__(self, message: str, *, result: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.result = result
 
 
 class ArtifactError(BertworksError):

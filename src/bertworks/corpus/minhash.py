@@ -5,6 +5,8 @@ words each character counts as one. Two signatures agree in about that share of 
 the sets have in common (their Jaccard similarity).
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from bertworks.core.code_points import code_points
@@ -13,13 +15,15 @@ from bertworks.corpus.words import find_words
 
 SHINGLE_WORDS = 5
 SEGMENT = 100_000  # characters looked at together, so that a long text needs no more memory
+TOGETHER = 20_000  # characters of short texts that are looked at together
 BLOCK = 512  # shingles that are hashed at once, so that all their hashes stay in the cache
 
 
 class MinHash:
     """Makes signatures; those of one number of permutations can be compared, wherever made."""
 
-    def __init__(self, num_permutations: int) -> None:
+    def __init__(self, num_permutations: int, *, shingle_words: int = SHINGLE_WORDS) -> None:
+        self.shingle_words = shingle_words
         random = random_at(0, "minhash", num_permutations)
         shape = (num_permutations, 1)
         self.salts = random.integers(0, 2**32, shape, dtype=np.uint32)
@@ -29,12 +33,32 @@ class MinHash:
         """Return the lower half of the least hash under every permutation, [P] uint16."""
         least = np.full(len(self.salts), 2**32 - 1, np.uint32)
         for start in range(0, len(text), SEGMENT):
-            hashes = shingles(text[start : start + SEGMENT])
+            hashes = shingles(text[start : start + SEGMENT], self.shingle_words)
             for first in range(0, len(hashes), BLOCK):
                 block = hashes[first : first + BLOCK] ^ self.salts
                 block *= self.factors
                 np.minimum(least, block.min(axis=1), out=least)
         return least.astype(np.uint16)
+
+    def signatures(self, texts: list[str]) -> np.ndarray:
+        """Return the signatures of texts, [N, P]; short ones are quicker together than alone."""
+        found = np.empty((len(texts), len(self.salts)), np.uint16)
+        for first, last in _chunks(texts):
+            if last - first == 1:
+                found[first] = self.signature(texts[first])
+            else:
+                self._sign_together(texts[first:last], found[first:last])
+        return found
+
+    def _sign_together(self, texts: list[str], out: np.ndarray) -> None:
+        owners, runs = _shingles_of_all(texts, self.shingle_words)
+        block = runs ^ self.salts
+        block *= self.factors
+        rows, starts = np.unique(owners, return_index=True)
+        if len(rows):
+            out[rows] = np.minimum.reduceat(block, starts, axis=1).T
+        for row in np.setdiff1d(np.arange(len(texts)), rows).tolist():  # of fewer words than a run
+            out[row] = self.signature(texts[row])
 
 
 def likeness(signature: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -42,17 +66,44 @@ def likeness(signature: np.ndarray, others: np.ndarray) -> np.ndarray:
     return (others == signature).mean(axis=1)
 
 
-def shingles(text: str) -> np.ndarray:
+def shingles(text: str, num_words: int = SHINGLE_WORDS) -> np.ndarray:
     """Return a hash of every run of words; a short text is one run. Case does not count."""
     codes = code_points(text.lower())
-    words = _word_hashes(codes)
+    words, _ = _word_hashes(codes)
     if not len(words):  # nothing but marks: let all of them be a word
         words = _sums(codes, np.zeros(min(len(codes), 1), np.int64))
-    size = min(SHINGLE_WORDS, len(words))
+    size = min(num_words, len(words))
     runs = np.zeros(len(words) - size + 1 if size else 0, np.uint64)
     for place in range(size):
         runs = mix(runs + words[place : place + len(runs)])
     return (runs >> np.uint64(32)).astype(np.uint32)
+
+
+def _chunks(texts: list[str]) -> Iterator[tuple[int, int]]:
+    """Yield from where to where texts are short enough together."""
+    first, size = 0, 0
+    for place, text in enumerate(texts):
+        if size and size + len(text) > TOGETHER:
+            yield first, place
+            first, size = place, 0
+        size += len(text)
+    if first < len(texts):
+        yield first, len(texts)
+
+
+def _shingles_of_all(texts: list[str], num_words: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return a hash of every full run of words in some texts, and which text it is of."""
+    codes = code_points("\n".join(text.lower() for text in texts))
+    words, places = _word_hashes(codes)
+    ends = np.cumsum([len(text.lower()) + 1 for text in texts])
+    owners = np.searchsorted(ends, places, side="right")
+    count = max(len(words) - num_words + 1, 0)
+    runs = np.zeros(count, np.uint64)
+    for place in range(num_words):
+        runs = mix(runs + words[place : place + count])
+    is_of_one = owners[:count] == owners[num_words - 1 :]
+    hashes = (runs >> np.uint64(32)).astype(np.uint32)
+    return owners[:count][is_of_one], hashes[is_of_one]
 
 
 def mix(values: np.ndarray) -> np.ndarray:
@@ -65,10 +116,12 @@ def mix(values: np.ndarray) -> np.ndarray:
     return mixed
 
 
-def _word_hashes(codes: np.ndarray) -> np.ndarray:
+def _word_hashes(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a hash of each word, and where it begins."""
     is_letter, begins = find_words(codes)
     letters = np.flatnonzero(is_letter)
-    return _sums(codes.take(letters), np.flatnonzero(begins.take(letters)))
+    firsts = np.flatnonzero(begins.take(letters))
+    return _sums(codes.take(letters), firsts), letters[firsts]
 
 
 def _sums(codes: np.ndarray, starts: np.ndarray) -> np.ndarray:
