@@ -77,6 +77,43 @@ def test_a_killed_fine_tuning_ends_in_the_same_bits(
     assert outcome(killed) == outcome(whole)
 
 
+@pytest.mark.shows("T2")
+@pytest.mark.parametrize("kind", ["several tasks", "thawing", "patient"])
+def test_a_killed_fine_tuning_of_another_kind_ends_in_the_same_bits(
+    kind: str,
+    commands: Any,
+    make_fate: Any,
+    finetune: Callable[..., list[str]],
+    data: Path,
+    outcome: Outcome,
+    tmp_path: Path,
+) -> None:
+    tasks = tmp_path / "tasks.toml"
+    files = f'train = "{data / "train.jsonl"}"\ndev = "{data / "dev.jsonl"}"\n'
+    tasks.write_text(f"[one]\n{files}weight = 2\n[two]\n{files}focal = 2\n")
+    changed = {
+        "several tasks": {"tasks": tasks, "temperature": 2, "epochs": 2},
+        "thawing": {"freeze": "all", "thaw_every": 0.4, "layer_decay": 0.8},
+        "patient": {"patience": 1, "lr": 1e-9},
+    }[kind]
+
+    def words(out: Path) -> list[str]:
+        said = finetune(out, **changed)
+        if kind == "several tasks":
+            for flag in ("--train", "--dev"):
+                del said[said.index(flag) : said.index(flag) + 2]
+        return said
+
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    ended = commands.run(words(whole))
+    assert ended.code == 0, ended.said
+    for event, number in (("record", 4), ("write", 2), ("record", 2)):
+        ended = commands.run(words(killed), fate=make_fate(event, number))
+        assert ended.code == -signal.SIGKILL, ended.said
+    assert commands.run(words(killed)).code == 0
+    assert outcome(killed) == outcome(whole)
+
+
 @pytest.mark.control("T2")
 def test_another_seed_would_be_noticed(
     commands: Any, finetune: Callable[..., list[str]], outcome: Outcome, tmp_path: Path

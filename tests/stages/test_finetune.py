@@ -3,14 +3,17 @@
 import json
 import os
 import shutil
+import statistics
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from bertworks.core.artifact import MANIFEST, read_manifest
 from bertworks.core.settings import as_json
+from bertworks.serving.model_folder import open_model
 from bertworks.stages.settings import FinetuneSettings
 from bertworks.training.run import read_log
 
@@ -101,8 +104,8 @@ def test_a_task_that_is_named_is_not_guessed(
     ended = command(*finetune_words(tmp_path / "run", task="classify", epochs=1, **pairs))
     assert (ended.code, "guessed" in ended.err) == (0, False)
     assert "classify" in (tmp_path / "run" / "bertworks.json").read_text()
-    wrong = command(*finetune_words(tmp_path / "no", task="tag"))
-    assert "task is 'tag', but it must be classify or match" in wrong.refusal(2)
+    wrong = command(*finetune_words(tmp_path / "no", task="guess"))
+    assert "task is 'guess', but it must be classify or match or " in wrong.refusal(2)
 
 
 def test_a_task_for_pairs_needs_them_in_every_row(
@@ -213,19 +216,19 @@ def test_wrong_columns_are_named_with_those_there_are(
     finetune_words: Words, tmp_path: Path, command: Run
 ) -> None:
     file = tmp_path / "rows.csv"
-    file.write_text("sentence,gold\nRiver.,water\nRoad.,road\n")
+    file.write_text("alpha,beta\nRiver.,water\nRoad.,road\n")
     said = command(*finetune_words(tmp_path / "run", train=file)).refusal(1)
-    assert f"{file} line 2: no 'text' (found sentence, gold)" in said
-    assert said.endswith("or name its columns with --columns")
+    assert said.startswith(f"{file} has no known header and the columns 1 ('alpha'), 2 ('beta')")
+    assert said.endswith("say it with --columns text=COLUMN label=COLUMN")
 
 
 @pytest.mark.parametrize(
     ("name", "code", "said"),
     [
         ("gone.jsonl", 1, "there is no file {}; check the path"),
-        ("folder.jsonl", 1, "{} is a folder, but a file is needed here"),
+        ("folder.jsonl", 1, "{} is a folder"),
         ("rows.xlsx", 2, "{} has no known format; its name should end with .jsonl, .tsv, .csv"),
-        ("-", 1, "there is no file {}; check the path"),
+        ("-", 2, "examples cannot come from standard input here; give files"),
     ],
 )
 def test_a_path_that_is_no_file_of_rows_is_one_sentence(
@@ -321,3 +324,301 @@ def test_other_ways_to_learn_make_other_models(
         assert ended.code == 0, ended.err
         models.add(made(out)["model.safetensors"])
     assert len(models) == 4
+
+
+def test_vectors_are_learned_from_labelled_pairs(
+    finetune_words: Words, labelled: dict[str, Path], tmp_path: Path, command: Run
+) -> None:
+    pairs = {"train": labelled["train_pairs"], "dev": labelled["dev_pairs"]}
+    words = finetune_words(tmp_path / "model", **pairs, task="embed", same="same")
+    result = json.loads(command(*words, "--json").out)
+    assert result["task"] == "embed"
+    assert result["dev_auc"] > 0.6
+    assert {"dev_spearman", "dev_accuracy", "dev_f1"} <= set(result)
+    ours = json.loads((tmp_path / "model" / "bertworks.json").read_text())
+    assert -1 < ours["tasks"]["embed"]["options"]["threshold"] < 1
+    assert (tmp_path / "model" / "modules.json").is_file()
+
+
+def test_vectors_are_learned_from_texts_alone(
+    finetune_words: Words, make_rows: Rows, write_rows: Write, tmp_path: Path, command: Run
+) -> None:
+    texts = [{"text": row["text"]} for row in make_rows(23, seed=9)]
+    pairs = make_rows(17, seed=8, pairs=True)
+    files = {
+        "train": write_rows(tmp_path / "texts.jsonl", texts),
+        "dev": write_rows(
+            tmp_path / "dev.jsonl",
+            [row | {"label": int(row["label"] == "same")} for row in pairs],
+        ),
+    }
+    words = finetune_words(tmp_path / "model", **files, task="embed", epochs=1)
+    ended = command(*words, "--json")
+    assert 0 < json.loads(ended.out)["dev_auc"] <= 1, ended.err
+
+
+def test_vectors_without_anything_to_score_them_by_are_not_learned(
+    finetune_words: Words, write_rows: Write, tmp_path: Path, command: Run
+) -> None:
+    file = write_rows(tmp_path / "rows.jsonl", [{"text": "a", "text_b": "b"}] * 3)
+    words = finetune_words(tmp_path / "out", train=file, dev=file, task="embed")
+    assert "no 'label' (found text, text_b)" in command(*words).refusal(1)
+
+
+# Several tasks
+
+
+@pytest.fixture
+def task_list(labelled: dict[str, Path], tmp_path: Path) -> Path:
+    """Write a file of two tasks."""
+    file = tmp_path / "tasks.toml"
+    file.write_text(
+        f'[topic]\ntask = "classify"\ntrain = "{labelled["train"]}"\ndev = "{labelled["dev"]}"\n'
+        f'[same]\nweight = 2\ntrain = "{labelled["train_pairs"]}"\n'
+        f'dev = "{labelled["dev_pairs"]}"\n'
+    )
+    return file
+
+
+def several_words(pretrained: Path, tasks: Path, out: Path, *more: Any) -> list[Any]:
+    flags = ["--epochs", 1, "--batch-size", 7, "--lr", 0.002]
+    return ["finetune", "--model", pretrained, "--tasks", tasks, "--out", out, *flags, *more]
+
+
+def heads(folder: Path, name: str = "") -> dict[str, torch.Tensor]:
+    """Return the weights of a model's heads, or of one."""
+    parameters = open_model(folder).model.named_parameters()
+    return {key: p.detach() for key, p in parameters if key.startswith(f"heads.{name}")}
+
+
+def is_same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[n], second[n]) for n in first)
+
+
+def test_several_tasks_share_one_encoder_and_each_answers_by_its_name(
+    pretrained: Path, task_list: Path, labelled: dict[str, Path], tmp_path: Path, command: Run,
+    write_rows: Write,
+) -> None:  # fmt: skip
+    out = tmp_path / "both"
+    ended = command(*several_words(pretrained, task_list, out), "--json")
+    assert ended.code == 0, ended.err
+    assert "task of same: match, guessed from the columns" in ended.err
+    result = json.loads(ended.out)
+    assert result["task"] == "topic, same"
+    firsts = [result["dev_topic_accuracy"], result["dev_same_accuracy"]]
+    assert result["dev_mean"] == pytest.approx(sum(firsts) / 2)
+    log = [row for row in read_log(out) if "lr" in row]
+    assert [sum(name in row for row in log) for name in ("topic", "same")] == [7, 7]
+    notes = json.loads((out / "bertworks.json").read_text())["tasks"]
+    assert {name: note["kind"] for name, note in notes.items()} == {
+        "topic": "classify",
+        "same": "match",
+    }
+    for name, data in (("topic", "dev"), ("same", "dev_pairs")):
+        words = ["--model", out, "--task", name, "--data", labelled[data]]
+        scored = command("evaluate", *words, "--out", tmp_path / name, "--json")
+        assert json.loads(scored.out)["accuracy"] == result[f"dev_{name}_accuracy"]
+        told = command("predict", *words)
+        assert json.loads(told.out.splitlines()[0])["label"] in notes[name]["labels"]
+    wrong = command("evaluate", *words[:2], "--task", "other", *words[4:], "--out", tmp_path / "no")
+    assert wrong.refusal(2) == "this model has no task 'other'; its tasks are: topic, same"
+
+
+def test_the_files_of_several_tasks_are_inputs_of_the_model(
+    pretrained: Path, task_list: Path, tmp_path: Path, command: Run, run_again: Callable[..., Path]
+) -> None:
+    out = tmp_path / "both"
+    assert command(*several_words(pretrained, task_list, out, "--temperature", 3)).code == 0
+    named = {"model", "tasks", "topic train", "topic dev", "same train", "same dev"}
+    assert set(read_manifest(out)["inputs"]) == named
+    assert made(run_again(out, tmp_path / "again")) == made(out)
+
+
+def test_examples_are_named_by_their_own_file(
+    pretrained: Path, task_list: Path, labelled: dict[str, Path], write_rows: Write,
+    tmp_path: Path, command: Run,
+) -> None:  # fmt: skip
+    bad = write_rows(tmp_path / "bad.jsonl", [WATER, ROAD, AIR])
+    task_list.write_text(task_list.read_text().replace(str(labelled["dev"]), str(bad)))
+    said = command(*several_words(pretrained, task_list, tmp_path / "run")).refusal(1)
+    assert said.startswith(f"{bad} line 3: the label 'air' is not among those")
+
+
+# Fine-tuned again
+
+
+def test_the_same_task_goes_on_with_its_head_and_other_labels_begin_anew(
+    classifier: Path, finetune_words: Words, labelled: dict[str, Path], write_rows: Write,
+    tmp_path: Path, command: Run,
+) -> None:  # fmt: skip
+    tiny = {"model": classifier, "lr": 1e-12, "epochs": 1}
+    same = command(*finetune_words(tmp_path / "same", **tiny))
+    assert "task classify: goes on\n" in same.err
+    new = command(*finetune_words(tmp_path / "new", **tiny, new_head=True))
+    assert "task classify: begins with a fresh head, in place of the model's" in new.err
+    files = {}
+    for name in ("train", "dev"):
+        lines = labelled[name].read_text().replace('"water"', '"sea"').splitlines()
+        files[name] = write_rows(tmp_path / f"{name}.jsonl", list(lines))
+    other = command(*finetune_words(tmp_path / "other", **tiny, **files))
+    assert "task classify: begins with a fresh head" in other.err
+    before = heads(classifier)
+    gaps = {
+        name: max(float((p - before[key]).abs().max()) for key, p in heads(tmp_path / name).items())
+        for name in ("same", "new", "other")
+    }
+    assert gaps["same"] < 1e-6
+    assert min(gaps["new"], gaps["other"]) > 1e-3
+
+
+def test_another_task_leaves_the_heads_out_or_keeps_them_untouched(
+    classifier: Path, finetune_words: Words, labelled: dict[str, Path], tmp_path: Path,
+    command: Run,
+) -> None:  # fmt: skip
+    pairs = {"train": labelled["train_pairs"], "dev": labelled["dev_pairs"], "epochs": 1}
+    words = {"model": classifier, **pairs}
+    alone = command(*finetune_words(tmp_path / "alone", **words))
+    assert "the model's heads for classify are left out; --keep-tasks keeps them" in alone.err
+    kept = command(*finetune_words(tmp_path / "kept", **words, keep_tasks=True))
+    assert "warning: classify may score otherwise beside an encoder that has moved" in kept.err
+    assert heads(tmp_path / "alone").keys() == heads(tmp_path / "kept", "match").keys()
+    assert is_same(heads(tmp_path / "kept", "classify"), heads(classifier))
+    assert is_same(heads(tmp_path / "kept", "match"), heads(tmp_path / "alone"))
+    asked = ["predict", "--model", tmp_path / "kept", "--data", labelled["dev"]]
+    assert command(*asked, "--task", "classify").code == 0
+
+
+# Layers
+
+
+def layers_moved(before: Path, after: Path) -> set[str]:
+    """Return which parts of the encoder differ."""
+    first, second = (dict(open_model(f).model.named_parameters()) for f in (before, after))
+    return {
+        ".".join(name.split(".")[1 : 3 if "blocks" in name else 2])
+        for name in first
+        if name.startswith("encoder.") and not torch.equal(first[name], second[name])
+    }
+
+
+@pytest.mark.parametrize(
+    ("freeze", "moved"),
+    [
+        ("embeddings", {"blocks.0", "blocks.1", "pooler"}),
+        ("1", {"blocks.1", "pooler"}),
+        ("2", {"pooler"}),
+        ("all", set()),
+    ],
+)
+def test_frozen_layers_stay_as_they_are_to_the_bit(
+    freeze: str, moved: set[str], classifier: Path, finetune_words: Words, tmp_path: Path,
+    command: Run,
+) -> None:  # fmt: skip
+    out = tmp_path / "run"
+    ended = command(*finetune_words(out, model=classifier, freeze=freeze, epochs=1))
+    assert ended.code == 0, ended.err
+    assert layers_moved(classifier, out) == moved
+    assert not is_same(heads(out), heads(classifier))
+
+
+def test_what_is_frozen_thaws_from_the_top_and_what_is_fresh_always_learns(
+    classifier: Path, finetune_words: Words, tmp_path: Path, command: Run
+) -> None:
+    out = tmp_path / "run"
+    flags = {"freeze": "all", "thaw_every": 0.5, "epochs": 1}
+    assert command(*finetune_words(out, model=classifier, **flags)).code == 0
+    assert layers_moved(classifier, out) == {"blocks.1", "pooler"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({"freeze": "3"}, "--freeze is '3', but it must be embeddings, all, or a number of the 2 "),
+        ({"freeze": "most"}, "--freeze is 'most', but it must be embeddings, all, or a number"),
+        ({"thaw_every": 1}, "--thaw-every thaws what is frozen; add --freeze all, or leave it out"),
+        ({"choose_by": "bleu"}, "--choose-by is 'bleu', but the scores on dev are accuracy, "),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_training(
+    flags: dict[str, Any], said: str, finetune_words: Words, tmp_path: Path, command: Run
+) -> None:
+    assert said in command(*finetune_words(tmp_path / "run", **flags)).refusal(2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_lower_layers_may_learn_more_slowly(
+    classifier: Path, finetune_words: Words, tmp_path: Path, command: Run
+) -> None:
+    assert command(*finetune_words(tmp_path / "run", layer_decay=0.5)).code == 0
+    assert made(tmp_path / "run")["model.safetensors"] != made(classifier)["model.safetensors"]
+
+
+# Which weights are the result
+
+
+def test_training_ends_early_when_dev_does_not_gain(
+    finetune_words: Words, tmp_path: Path, command: Run
+) -> None:
+    flags = {"epochs": 9, "patience": 2, "lr": 1e-9}
+    ended = command(*finetune_words(tmp_path / "run", **flags), "--json")
+    assert "no gain in 2 epochs, so training ended after step 21" in ended.err
+    assert json.loads(ended.out)["best_epoch"] == 1
+    changed = command(*finetune_words(tmp_path / "run", **{**flags, "patience": 3}, resume="auto"))
+    assert "holds a finished run" in changed.refusal(2)
+
+
+def test_the_epoch_is_chosen_by_the_score_that_is_asked_for(
+    finetune_words: Words, tmp_path: Path, command: Run
+) -> None:
+    out = tmp_path / "run"
+    ended = command(*finetune_words(out, choose_by="auc", epochs=3), "--json")
+    scores = [row["evaluation"]["auc"] for row in read_log(out) if "evaluation" in row]
+    assert json.loads(ended.out)["best_epoch"] == 1 + scores.index(max(scores))
+
+
+def test_several_seeds_give_the_best_and_how_far_they_are_apart(
+    finetune_words: Words, tmp_path: Path, command: Run
+) -> None:
+    out = tmp_path / "run"
+    words = finetune_words(out, seeds=3, seed=4, epochs=1, checkpoint_every=1)
+    ended = command(*words, "--json")
+    result = json.loads(ended.out)
+    told = json.loads((out / "bertworks.json").read_text())
+    scores = {int(seed): dev["accuracy"] for seed, dev in told["seeds"].items()}
+    assert scores.keys() == {4, 5, 6}
+    assert result["best_seed"] == told["best_seed"] == max(scores, key=lambda seed: scores[seed])
+    assert result["dev_accuracy_mean"] == pytest.approx(statistics.fmean(scores.values()))
+    assert result["dev_accuracy_deviation"] == pytest.approx(statistics.stdev(scores.values()))
+    best = out / f"seed-{told['best_seed']}"
+    assert (out / "model.safetensors").read_bytes() == (best / "model.safetensors").read_bytes()
+    assert "exists already" in command(*words).refusal(2)
+    again = command(*words, "--resume", "auto")
+    assert f"{out} is finished already" in again.err
+    alone = command(*finetune_words(tmp_path / "alone", seed=5, epochs=1, checkpoint_every=1))
+    assert alone.code == 0
+    assert made(tmp_path / "alone")["log.jsonl"] == made(out / "seed-5")["log.jsonl"]
+
+
+def test_seeds_that_are_finished_are_not_run_again(
+    finetune_words: Words, tmp_path: Path, command: Run
+) -> None:
+    out = tmp_path / "run"
+    words = finetune_words(out, seeds=2, epochs=1)
+    assert command(*words).code == 0
+    whole = made_by_seeds(out)
+    for name in ("manifest.json", "model.safetensors", "bertworks.json", "config.json"):
+        (out / name).unlink()
+    for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt"):
+        (out / name).unlink()
+    shutil.rmtree(out / "seed-1")
+    ended = command(*words, "--resume", "auto")
+    assert f"{out / 'seed-0'} is finished already" in ended.err
+    assert made_by_seeds(out) == whole
+    (out / "mine.txt").write_text("years of work")
+    (out / "manifest.json").unlink()
+    assert "exists already" in command(*words, "--resume", "auto").refusal(2)
+
+
+def made_by_seeds(out: Path) -> dict[str, bytes]:
+    files = ("model.safetensors", "bertworks.json", "seed-1/model.safetensors")
+    return {name: (out / name).read_bytes() for name in files}

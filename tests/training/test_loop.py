@@ -640,6 +640,23 @@ def test_the_best_weights_are_kept_and_come_back_at_the_end(
     assert not same_bits(weights_of(model), seen[4])
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_run_without_a_gain_ends_early_with_its_best_weights_and_a_checkpoint(
+    workers: int, make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun,
+    machine: Machine, weights_of: WeightsOf, same_bits: SameBits,
+) -> None:  # fmt: skip
+    plan = replace(PLAN, evaluate_every=1, patience=2, checkpoint_every=99, workers=workers)
+    model, run = make_model(), make_run()
+    given = scores(0.2, 0.7, 0.7, 0.5)
+    at = train(model, make_batches(), plan, run=run, machine=machine, evaluate=given)
+    assert (at.step, at.best_step) == (4, 2)
+    assert [path.name for path in whole_checkpoints(run.folder)] == ["step-00000004"]
+    again = make_model(seed=9)
+    resumed = make_run(resume=True)
+    assert train(again, make_batches(), plan, run=resumed, machine=machine, evaluate=scores()) == at
+    assert same_bits(weights_of(again), weights_of(model))
+
+
 def test_a_score_that_is_no_number_is_never_the_best(
     make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun, machine: Machine
 ) -> None:

@@ -18,3 +18,11 @@ def test_the_pace_goes_by_steps_or_by_the_budget() -> None:
     budget = Budget(60.0, clock=lambda: 7.0)
     by_time = TrainingPlan(budget=budget, lr=0.1, warmup=20.0).pace(already=10.0)
     assert (by_time.steps, by_time.seconds, by_time.rate(1)) == (None, 10.0, 0.5)
+
+
+def test_a_run_gives_up_after_so_many_evaluations_without_a_gain() -> None:
+    plan = TrainingPlan(steps=90, lr=0.1, evaluate_every=10, patience=2)
+    assert not plan.gives_up(20, best_step=10)
+    assert plan.gives_up(30, best_step=10)
+    assert plan.gives_up(20, best_step=0)
+    assert not TrainingPlan(steps=90, lr=0.1, evaluate_every=10).gives_up(90, best_step=10)

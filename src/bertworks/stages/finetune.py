@@ -1,97 +1,79 @@
 """finetune: a pre-trained model and labelled examples -> a fine-tuned model."""
 
 import time
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf, isnan
+from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
-from bertworks.core.artifact import Origin
-from bertworks.core.device import prepare
+from bertworks.core.artifact import Origin, read_object, refuse_existing
+from bertworks.core.device import Machine, prepare
 from bertworks.core.errors import DataError, UsageError
+from bertworks.core.lines import STANDARD_INPUT
 from bertworks.core.progress import say
 from bertworks.core.quarantine import Quarantine
-from bertworks.core.settings import as_command, as_json
-from bertworks.data.example_batches import ExampleBatches
+from bertworks.core.seeds import derive
+from bertworks.core.settings import Ramp, as_command, as_json
+from bertworks.data.example_batches import ExampleBatches, MixedBatches
+from bertworks.data.packing import Features
 from bertworks.data.rows import find_form, parse_columns, read_examples
-from bertworks.evaluation.scoring import evaluate_task
-from bertworks.model.config import EncoderConfig
-from bertworks.serving.model_folder import open_model, save_model
+from bertworks.evaluation.data_check import check_before_training
+from bertworks.evaluation.dev_scores import DevScores, DevSet
+from bertworks.serving.model_folder import OpenModel, open_model, save_model, tasks_of
 from bertworks.stages.settings import FinetuneSettings
-from bertworks.tasks.answering import Answerer, windows_of
+from bertworks.stages.task_list import TaskSource, task_sources
+from bertworks.tasks.answering import windows_of
 from bertworks.tasks.catalog import KINDS, guess_kind, learn_task
 from bertworks.tasks.metrics import scikit_learn
-from bertworks.tasks.task import Task, Tunable
+from bertworks.tasks.task import Task
+from bertworks.training.layers import Layers, count_blocks
 from bertworks.training.loop import train
-from bertworks.training.plan import Evaluation, TrainingPlan
-from bertworks.training.run import Run, is_finished
+from bertworks.training.plan import TrainingPlan
+from bertworks.training.run import FREE_SETTINGS, Run, is_finished
+
+FREE = FREE_SETTINGS - {"patience"}  # here it is how long training goes on
 
 
 def run(settings: FinetuneSettings) -> dict[str, Any]:
-    """Fine-tune a model; the epoch that scores best on dev is kept."""
+    """Fine-tune a model on one task or several; the epoch that scores best on dev is kept."""
     scikit_learn("metrics")  # before the work, not after it
-    quarantine = Quarantine()
-    columns = parse_columns(settings.columns)
-    form = KINDS[settings.task].form if settings.task else find_form(settings.train, columns)
-    training, dev = (
-        read_examples(file, quarantine, form=form, columns=columns)
-        for file in (settings.train, settings.dev)
-    )
-    task = _task(settings, form, training)
+    if settings.choice.seeds > 1:
+        return _run_seeds(settings)
+    quarantine, own = Quarantine(), tasks_of(settings.model)
+    sources = task_sources(settings)
+    learned = [_read(source, quarantine, own) for source in sources]
     machine = prepare(
         settings.machine.device,
         precision=settings.machine.precision,
         threads=settings.machine.threads,
     )
-    opened = open_model(
-        settings.model,
-        tasks=[task],
-        dropout=settings.dropout,
-        fresh=settings.fresh,
-        seed=settings.seed,
-    )
-    say(f"weights: {opened.account or 'fresh, nothing loaded'}")
-    longest = _longest(settings, opened.model.config)
+    opened = _open(settings, learned, own)
+    longest = _longest(settings, opened)
     # A row that cannot be scored stops the run before it begins.
-    windows, dev_windows = (
-        windows_of(task, examples, opened.tokenizer, longest=longest, where=f"{file} line")
-        for file, examples in ((settings.train, training), (settings.dev, dev))
-    )
-    batches = ExampleBatches(
-        windows,
-        batch_size=settings.batch_size,
-        accumulate=settings.accumulate,
-        seed=settings.seed,
-    )
-    origin = Origin(
-        command=as_command("finetune", settings),
-        settings=as_json(settings) | {"precision": machine.precision},
-        seed=settings.seed,
-        inputs={"model": settings.model, "train": settings.train, "dev": settings.dev},
-    )
-    if settings.resume == "auto" and is_finished(settings.out, origin):
+    batches = _batches(settings, learned, opened, longest)
+    scores = _dev_scores(settings, learned, opened, longest, machine)
+    origin = _origin(settings, sources, {"precision": machine.precision})
+    if settings.resume == "auto" and is_finished(settings.out, origin, free=FREE):
         say(f"{settings.out} is finished already")
         return {"model": str(settings.out)}
-    running = Run(settings.out, origin=origin, resume=settings.resume == "auto")
+    plan = _plan(settings, learned, opened, batches.steps_per_epoch)
+    running = Run(settings.out, origin=origin, resume=settings.resume == "auto", free=FREE)
     quarantine.write(settings.out)
     if summary := quarantine.summary():
         say(f"warning: {summary}")
     started = time.monotonic()
-    answerer = Answerer(opened.model, task, opened.tokenizer, machine)
-
-    def evaluate(step: int) -> Evaluation:
-        return evaluate_task(answerer, dev, dev_windows)
-
-    plan = _plan(settings, batches.steps_per_epoch)
-    at = train(opened.model, batches, plan, run=running, machine=machine, evaluate=evaluate)
-    if isinstance(task, Tunable):
-        tuned = task.tuned(dev, answerer.answer(dev, dev_windows))
-        opened.model.tasks[task.name] = tuned
-        answerer = replace(answerer, task=tuned)
-    metrics = evaluate_task(answerer, dev, dev_windows).metrics
+    at = train(opened.model, batches, plan, run=running, machine=machine, evaluate=scores.score)
+    if plan.gives_up(at.step, best_step=at.best_step):
+        say(f"no gain in {plan.patience} epochs, so training ended after step {at.step}")
+    scores.tune()
+    metrics = scores.score().metrics
     extra = {"dev": metrics, "best_step": at.best_step}
     save_model(settings.out, opened.model, opened.tokenizer, origin=origin, extra=extra)
     return {
         "model": str(settings.out),
-        "task": task.name,
+        "task": ", ".join(one.task.name for one in learned),
         "best_epoch": at.best_step / batches.steps_per_epoch,
         "seconds": time.monotonic() - started,
         "bad_rows": quarantine.num_bad,
@@ -99,20 +81,71 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
     }
 
 
-def _task(settings: FinetuneSettings, form: str, training: list[Any]) -> Task:
+@dataclass(frozen=True)
+class _Learned:
+    """A task with the examples that it is learned from and scored on."""
+
+    source: TaskSource
+    task: Task
+    training: Sequence[Any]
+    dev: Sequence[Any]
+
+
+def _read(source: TaskSource, quarantine: Quarantine, own: Mapping[str, Task]) -> _Learned:
+    """Read the examples of a task, which tell its labels, and perhaps what task it is."""
+    if STANDARD_INPUT in (source.train, source.dev):
+        raise UsageError("examples cannot come from standard input here; give files")
+    columns = parse_columns(source.columns)
+    kind = KINDS.get(source.task) if source.task else None
+    form = find_form(source.train, columns, among=kind.forms() if kind else None)
+    dev_form = find_form(source.dev, columns, among=kind.forms(scored=True)) if kind else form
+    training, dev = (
+        read_examples(file, quarantine, form=form, columns=columns)
+        for file, form in ((source.train, form), (source.dev, dev_form))
+    )
     try:
-        kind = settings.task or guess_kind(form, training)
-        chosen = {name: value for name, value in vars(settings.tasks).items() if value is not None}
-        task = learn_task(kind, training, **chosen)
+        named = source.task or guess_kind(form, training)
+        before = own.get(source.name or named)
+        task = learn_task(named, training, name=source.name, before=before, **source.flags)
     except DataError as error:
-        raise DataError(f"{settings.train} {error}") from error
-    if settings.task is None:
-        say(f"task: {kind}, guessed from the columns")
-    return task
+        raise DataError(f"{source.train} {error}") from error
+    if source.task is None:
+        of = f" of {source.name}" if source.name else ""
+        say(f"task{of}: {named}, guessed from the columns")
+    check_before_training(source.train, source.dev, (training, dev))
+    return _Learned(source, task, training, dev)
 
 
-def _longest(settings: FinetuneSettings, config: EncoderConfig) -> int:
-    limit = config.max_positions
+def _open(
+    settings: FinetuneSettings, learned: Sequence[_Learned], own: Mapping[str, Task]
+) -> OpenModel:
+    """Open the model with a head for each task: its own where it fits, or a fresh one."""
+    tasks = {one.task.name: one.task for one in learned}
+    others = {name: task for name, task in own.items() if name not in tasks}
+    kept = others if settings.several.keep_tasks else {}
+    opened = open_model(
+        settings.model,
+        tasks=[*tasks.values(), *kept.values()],
+        dropout=settings.dropout,
+        fresh=settings.fresh or (tasks.keys() if settings.several.new_head else False),
+        seed=settings.seed,
+    )
+    say(f"weights: {opened.account or 'fresh, nothing loaded'}")
+    missing = opened.account.missing if opened.account else ()
+    for name in (name for name in tasks if name in own):
+        is_new = settings.fresh or any(lost.startswith(f"heads.{name}.") for lost in missing)
+        said = "begins with a fresh head, in place of the model's" if is_new else "goes on"
+        say(f"task {name}: {said}")
+    if kept:
+        say(f"warning: {', '.join(kept)} may score otherwise beside an encoder that has moved")
+    lost = [name for name, task in others.items() if name not in kept and KINDS[task.kind].learn]
+    if lost:
+        say(f"the model's heads for {', '.join(lost)} are left out; --keep-tasks keeps them")
+    return opened
+
+
+def _longest(settings: FinetuneSettings, opened: OpenModel) -> int:
+    limit = opened.model.config.max_positions
     if settings.longest and settings.longest > limit:
         raise UsageError(
             f"--longest is {settings.longest}, but {settings.model} reads {limit} pieces; lower it"
@@ -120,8 +153,80 @@ def _longest(settings: FinetuneSettings, config: EncoderConfig) -> int:
     return settings.longest or limit
 
 
-def _plan(settings: FinetuneSettings, steps_per_epoch: int) -> TrainingPlan:
+def _batches(
+    settings: FinetuneSettings, learned: Sequence[_Learned], opened: OpenModel, longest: int
+) -> ExampleBatches | MixedBatches:
+    made = []
+    for one in learned:
+        seed = settings.seed
+        if len(learned) > 1:
+            seed = derive(seed, "task", one.task.name)
+        batches = ExampleBatches(
+            _windows(one.task, one.source.train, one.training, opened, longest),
+            batch_size=settings.batch_size,
+            accumulate=settings.accumulate,
+            seed=seed,
+        )
+        made.append(batches)
+    if len(made) == 1:
+        return made[0]
+    return MixedBatches(made, temperature=settings.several.temperature, seed=settings.seed)
+
+
+def _dev_scores(
+    settings: FinetuneSettings,
+    learned: Sequence[_Learned],
+    opened: OpenModel,
+    longest: int,
+    machine: Machine,
+) -> DevScores:
+    sets = {
+        one.task.name: DevSet(one.dev, _windows(one.task, one.source.dev, one.dev, opened, longest))
+        for one in learned
+    }
+    scores = DevScores(
+        opened.model.to(machine.device),
+        opened.tokenizer,
+        sets,
+        machine=machine,
+        choose_by=settings.choice.choose_by,
+    )
+    if scores.choose_by:
+        scores.score()  # which tells whether there is such a score
+    return scores
+
+
+def _windows(
+    task: Task, file: Path, examples: Sequence[Any], opened: OpenModel, longest: int
+) -> list[list[Features]]:
+    return windows_of(task, examples, opened.tokenizer, longest=longest, where=f"{file} line")
+
+
+def _origin(
+    settings: FinetuneSettings, sources: Sequence[TaskSource], found: Mapping[str, str]
+) -> Origin:
+    inputs = {"model": settings.model}
+    if settings.several.tasks:
+        inputs["tasks"] = settings.several.tasks
+    for source in sources:
+        before = f"{source.name} " if source.name else ""
+        inputs |= {f"{before}train": source.train, f"{before}dev": source.dev}
+    return Origin(
+        command=as_command("finetune", settings),
+        settings={**as_json(settings), **found},
+        seed=settings.seed,
+        inputs=inputs,
+    )
+
+
+def _plan(
+    settings: FinetuneSettings,
+    learned: Sequence[_Learned],
+    opened: OpenModel,
+    steps_per_epoch: int,
+) -> TrainingPlan:
     learning, steps = settings.learning, settings.epochs * steps_per_epoch
+    weights = {one.task.name: one.source.weight for one in learned}
     return TrainingPlan(
         steps=steps,
         lr=settings.lr,
@@ -133,8 +238,62 @@ def _plan(settings: FinetuneSettings, steps_per_epoch: int) -> TrainingPlan:
         decay=learning.decay,
         average=learning.average,
         weight_decay=settings.weight_decay,
+        layers=_layers(settings, opened, steps_per_epoch),
         clip=settings.clip,
+        weights={name: Ramp(weight, weight) for name, weight in weights.items()},
         seed=settings.seed,
         checkpoint_every=settings.checkpoint_every,
         evaluate_every=steps_per_epoch,
+        patience=settings.choice.patience or 0,
     )
+
+
+def _layers(settings: FinetuneSettings, opened: OpenModel, steps_per_epoch: int) -> Layers:
+    """Return which layers learn; those frozen are counted from the embeddings up."""
+    chosen, num_blocks = settings.layers, count_blocks(opened.model)
+    word = chosen.freeze or "none"
+    known = {"none": 0, "embeddings": 1, "all": num_blocks + 2}
+    known |= {str(count): count + 1 for count in range(num_blocks + 1)}
+    if word not in known:
+        raise UsageError(
+            f"--freeze is {word!r}, but it must be embeddings, all, or a number of the "
+            f"{num_blocks} blocks of {settings.model}"
+        )
+    if chosen.thaw_every and not known[word]:
+        raise UsageError("--thaw-every thaws what is frozen; add --freeze all, or leave it out")
+    return Layers(
+        num_frozen=known[word],
+        thaw_every=max(round(chosen.thaw_every * steps_per_epoch), 1) if chosen.thaw_every else 0,
+        decay=chosen.layer_decay,
+        fresh=frozenset(opened.account.missing if opened.account else ()),
+    )
+
+
+def _run_seeds(settings: FinetuneSettings) -> dict[str, Any]:
+    """Fine-tune with several seeds, each in a folder of its own; the best on dev is the result."""
+    origin, out = _origin(settings, task_sources(settings), {}), settings.out
+    if settings.resume == "auto" and is_finished(out, origin, free=FREE):
+        say(f"{out} is finished already")
+        return {"model": str(out)}
+    is_begun = all(path.name.startswith("seed-") for path in out.glob("*"))
+    if settings.resume == "never" or not is_begun:
+        refuse_existing(out)
+    found: dict[int, dict[str, float]] = {}
+    for seed in range(settings.seed, settings.seed + settings.choice.seeds):
+        folder, once = out / f"seed-{seed}", replace(settings.choice, seeds=1)
+        say(f"seed {seed}")
+        run(replace(settings, out=folder, seed=seed, choice=once))
+        found[seed] = read_object(folder / "bertworks.json")["dev"]
+    chosen = settings.choice.choose_by or next(iter(found[settings.seed]))
+    scores = {seed: metrics[chosen] for seed, metrics in found.items()}
+    best = max(scores, key=lambda seed: -inf if isnan(scores[seed]) else scores[seed])
+    opened = open_model(out / f"seed-{best}")
+    extra = {"dev": found[best], "best_seed": best, "seeds": found}
+    save_model(out, opened.model, opened.tokenizer, origin=origin, extra=extra)
+    return {
+        "model": str(out),
+        "best_seed": best,
+        **{f"dev_{name}": value for name, value in found[best].items()},
+        f"dev_{chosen}_mean": fmean(scores.values()),
+        f"dev_{chosen}_deviation": stdev(scores.values()),
+    }

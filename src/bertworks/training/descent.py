@@ -4,7 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from bertworks.training.average import Average
-from bertworks.training.optimizer import make_optimizer, set_rate
+from bertworks.training.layers import Ladder
+from bertworks.training.optimizer import make_optimizer, set_rate, share_rate
 from bertworks.training.plan import TrainingPlan
 from bertworks.training.run import Counters, Run, state_of
 
@@ -23,6 +24,13 @@ class Descent:
             weight_decay=plan.weight_decay,
         )
         self.average = Average(model, decay=plan.average) if plan.average else None
+        self.ladder = Ladder(model, plan.layers)
+        if plan.layers.decay != 1.0:
+            share_rate(self.optimizer, self.ladder.shares())
+
+    def freeze(self, step: int) -> None:
+        """Let only those layers learn whose time has come."""
+        self.ladder.freeze(step)
 
     def step(self, rate: float) -> None:
         """Move the weights along their gradients."""

@@ -46,16 +46,16 @@ def train(
     evaluate = evaluate and _agreed(evaluate, model, crew)
     at = descent.restore(run)
     pace = _pace(plan, at, evaluate)
-    steps = _steps(batches, pace, workers=plan.workers, stands_at=lambda: at.step)
-    saver = Saver(run, in_background=machine.device.type == "cuda")
+    steps = _steps(batches, pace, plan, stands_at=lambda: at)
     with (
         heeded_signals(is_nested=plan.is_nested) as stop,  # also while the last files are written
-        saver,
+        Saver(run, in_background=machine.device.type == "cuda") as saver,
         _meter(plan, at) as meter,
         closing(steps),
     ):
         for step, parts in steps:
             rate = plan.lr * pace.rate(step)
+            descent.freeze(step)
             seeds = [derive(plan.seed, "dropout", step, part) for part in crew.own(len(parts))]
             with crew.in_time():
                 shares = _backward(
@@ -72,8 +72,12 @@ def train(
                 descent.step(rate)
             descent.forget_gradients()
             at = replace(at, step=step, health=health)
-            measured = {"step": step, **losses, "lr": rate, "gradient_norm": norm}
-            _record(saver, measured, parts=parts, verdict=verdict)
+            _record(
+                saver,
+                {"step": step, **losses, "lr": rate, "gradient_norm": norm},
+                parts=parts,
+                verdict=verdict,
+            )
             meter.advance(note=f"loss {sum(losses.values()):.3f}{pace.note()}")
             if verdict.act == "go back":
                 at = _go_back(saver, descent, health)
@@ -83,6 +87,7 @@ def train(
             if evaluate and _is_due(step, plan.evaluate_every, is_last):
                 with pace.timing("evaluation"), applied(descent.average):
                     at = _keep_best(saver, model, at, evaluate(step))
+                is_last = is_last or plan.gives_up(step, best_step=at.best_step)
             # Asked once, for a signal may come at any time, and to any of the processes.
             signal_number = int(crew.largest(stop[0] if stop else 0))
             if signal_number or _is_due(step, plan.checkpoint_every, is_last or pace.wants("save")):
@@ -176,14 +181,18 @@ def _clip_and_measure(
 
 
 def _steps(
-    batches: Batches, pace: Pace, *, workers: int, stands_at: Callable[[], int]
+    batches: Batches, pace: Pace, plan: TrainingPlan, *, stands_at: Callable[[], Counters]
 ) -> Generator[tuple[int, list[Batch]], None, None]:
     """Yield each step with its batch, from where the run stands; anew whenever it went back."""
-    while pace.goes_on_after(start := stands_at()):
-        with closing(load(batches, first=start, last=pace.steps, workers=workers)) as made:
+
+    def has_given_up() -> bool:
+        return plan.gives_up(stands_at().step, best_step=stands_at().best_step)
+
+    while pace.goes_on_after(start := stands_at().step) and not has_given_up():
+        with closing(load(batches, first=start, last=pace.steps, workers=plan.workers)) as made:
             for step, parts in enumerate(made, start=start + 1):
                 yield step, parts
-                if stands_at() != step or pace.has_ended:
+                if stands_at().step != step or pace.has_ended or has_given_up():
                     break
 
 

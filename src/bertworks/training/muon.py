@@ -40,7 +40,6 @@ class Muon(torch.optim.Optimizer):
         ]
         super().__init__(groups, {"lr": lr, "weight_decay": weight_decay})
         self.others = others
-        self.matrix_groups = tuple(self.param_groups)
         # From outside they are one: a rate that is set is set for both, and so is the memory.
         self.param_groups += others.param_groups
         others.state = self.state
@@ -48,13 +47,14 @@ class Muon(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Move every tensor that has a gradient."""
-        for group in self.matrix_groups:
+        for group in (group for group in self.param_groups if "num_stacked" in group):
             alike = defaultdict(list)
             for weight in group["params"]:
                 if weight.grad is not None:
                     alike[weight.shape].append(weight)
             for weights in alike.values():
                 self._move(weights, group)
+        self.others.param_groups = [g for g in self.param_groups if "num_stacked" not in g]
         self.others.step()
 
     def _move(self, weights: list[Tensor], group: dict[str, Any]) -> None:

@@ -35,9 +35,18 @@ def make_optimizer(
 
 
 def set_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
-    """Set the learning rate of every group."""
+    """Set the learning rate of every group, or its share of it."""
     for group in optimizer.param_groups:
-        group["lr"] = lr
+        group["lr"] = lr * group.get("share", 1.0)
+
+
+def share_rate(optimizer: torch.optim.Optimizer, shares: Mapping[Tensor, float]) -> None:
+    """Part the groups so that each parameter has its own share of the rate that is set."""
+    optimizer.param_groups[:] = [
+        {**group, "params": [p for p in group["params"] if shares[p] == share], "share": share}
+        for group in optimizer.param_groups
+        for share in sorted({shares[p] for p in group["params"]})
+    ]
 
 
 def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

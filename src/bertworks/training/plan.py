@@ -7,6 +7,7 @@ from typing import Literal, Self
 from bertworks.core.crew import Crew
 from bertworks.core.errors import UsageError
 from bertworks.core.settings import Ramp
+from bertworks.training.layers import Layers
 from bertworks.training.optimizer import BETAS, EPSILON, OptimizerName
 from bertworks.training.pace import Budget, Pace
 from bertworks.training.schedule import ScheduleName
@@ -28,6 +29,7 @@ class TrainingPlan:
     betas: tuple[float, float] = BETAS
     epsilon: float = EPSILON
     weight_decay: float = 0.01
+    layers: Layers = field(default_factory=Layers)  # which of them learn, and how fast
     average: float = 0.0  # of the weights, over about 1 / (1 - average) steps; 0: none
     clip: float = 1.0  # the largest norm of a gradient
     weights: Mapping[str, Ramp] = field(default_factory=dict)  # of the tasks' losses; others are 1
@@ -36,6 +38,7 @@ class TrainingPlan:
     workers: int = 0
     checkpoint_every: int = 0  # steps; 0: only when interrupted
     evaluate_every: int = 0  # steps; 0: never
+    patience: int = 0  # evaluations without a gain after which a run ends; 0: none do
     sharding: Sharding = "none"  # what of a model lies in each of the processes that train it
     is_nested: bool = False  # in another run, which shows its meter and heeds signals
 
@@ -45,6 +48,10 @@ class TrainingPlan:
                 f"--optimizer {self.optimizer} looks at whole matrices, but --sharding full leaves "
                 "each process some rows; use --optimizer adamw or --sharding none"
             )
+
+    def gives_up(self, step: int, *, best_step: int) -> bool:
+        """Tell whether a run that stands at a step has waited too long for a better score."""
+        return bool(self.patience) and step - best_step >= self.patience * self.evaluate_every
 
     def weights_at(self, share: float) -> dict[str, float]:
         """Return the weights of the tasks' losses after a share of the run."""

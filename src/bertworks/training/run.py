@@ -10,7 +10,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -78,9 +78,11 @@ class Run:
         resume: bool,
         is_shared: bool = True,
         crew: Crew = ALONE,
+        free: Set[str] = FREE_SETTINGS,
     ) -> None:
         self.folder = folder
         self.origin = origin
+        self.free = free
         self.crew = crew
         self.writers = ALONE  # those who write a checkpoint together
         self.checkpoints = folder / "checkpoints"
@@ -197,7 +199,7 @@ class Run:
             )
 
     def _check_settings(self, manifest: dict[str, Any]) -> None:
-        if change := first_change(self.folder, manifest, self.origin, free=FREE_SETTINGS):
+        if change := first_change(self.folder, manifest, self.origin, free=self.free):
             raise UsageError(f"{change} or choose another --out")
 
     def _steps(self) -> list[int]:
@@ -306,12 +308,12 @@ def state_of(
     }
 
 
-def is_finished(folder: Path, origin: Origin) -> bool:
+def is_finished(folder: Path, origin: Origin, *, free: Set[str] = FREE_SETTINGS) -> bool:
     """Tell whether a folder holds the finished run of these very settings and inputs."""
     if not (folder / MANIFEST).exists():
         return False
     manifest = open_artifact(folder, "model")
-    return first_change(folder, manifest, origin, free=FREE_SETTINGS) is None
+    return first_change(folder, manifest, origin, free=free) is None
 
 
 def whole_checkpoints(folder: Path) -> list[Path]:

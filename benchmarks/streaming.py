@@ -1,0 +1,125 @@
+"""Does memory grow with the data set? Peak memory of evaluate and predict on a set, repeated.
+
+    python benchmarks/streaming.py [--rows 3000] [--times 1 4 16] [--kinds classify tag answer]
+
+For each kind of task a small network with drawn weights answers the same rows again and again: the
+set once, 4 times and 16 times in one file. What is kept of each answer is a few numbers, so the
+peak may grow by some bytes for each row, which the last column shows, and peaks waver by some MB;
+more than 300 is a failure. Rows that were read, their windows and their answers would take more
+than a thousand, and must not stay. The C library is told to give freed memory back at once and the
+matrix library to remember few shapes, or what they hold for later use would hide what is in use.
+"""
+
+import argparse
+import json
+import os
+import random
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from measured import run_bertworks
+
+from bertworks.core.artifact import Origin
+from bertworks.data.forms import make_example
+from bertworks.model.config import EncoderConfig
+from bertworks.serving.model_folder import save_model
+from bertworks.tasks.catalog import KINDS, learn_task
+from bertworks.tasks.task import TaskModel
+from bertworks.tokenizer.learn import learn_wordpiece
+
+WORDS = [first + second for first in ("ba", "ke", "mi", "so", "tu") for second in "lnrstz"]
+MOST_BYTES_A_ROW = 300
+GIVING_BACK = {
+    "MALLOC_MMAP_THRESHOLD_": "65536",
+    "MALLOC_TRIM_THRESHOLD_": "65536",
+    "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16",
+}
+Row = dict[str, Any]
+
+
+def main() -> None:
+    """Make a model and a file for each kind, answer it, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=3000)
+    parser.add_argument("--times", type=int, nargs="+", default=[1, 4, 16])
+    parser.add_argument("--kinds", nargs="+", choices=MAKERS, default=list(MAKERS))
+    options = parser.parse_args()
+    os.environ |= GIVING_BACK  # noqa: TID251
+    columns = "".join(f"{f'{times}x':>10}" for times in options.times)
+    print(f"peak MB on {options.rows:,} rows, repeated\n{'':24}{columns}   bytes a row more")
+    grown = []
+    with tempfile.TemporaryDirectory() as name:
+        for kind in options.kinds:
+            grown += report(Path(name), kind, options.rows, options.times)
+    if max(grown) > MOST_BYTES_A_ROW:
+        sys.exit("memory grows with the data set")
+
+
+def report(folder: Path, kind: str, num_rows: int, times: list[int]) -> list[float]:
+    """Print the peaks of both commands; return by how many bytes a row they grow."""
+    chance = random.Random(3)
+    rows = [MAKERS[kind](chance) for _ in range(num_rows)]
+    model = folder / kind
+    save_small_model(model, kind, rows)
+    lines = [json.dumps(row) + "\n" for row in rows]
+    peaks: dict[str, list[float]] = {"evaluate": [], "predict": []}
+    for count in times:
+        data = folder / f"{kind}-{count}.jsonl"
+        with data.open("w") as file:
+            for _ in range(count):
+                file.writelines(lines)
+        for command, found in peaks.items():
+            out = folder / f"{kind}-{count}-{command}"
+            words = ("--model", model, "--data", data, "--out", out, "--device", "cpu")
+            found.append(run_bertworks(command, *words, "--threads", 1).peak)
+    grown = []
+    for command, found in peaks.items():
+        grown.append((found[-1] - found[0]) * 2**20 / (num_rows * (times[-1] - times[0] or 1)))
+        shown = "".join(f"{peak:10.0f}" for peak in found)
+        print(f"{command:10}{kind:14}{shown}{grown[-1]:12.1f}", flush=True)
+    return grown
+
+
+def save_small_model(folder: Path, kind: str, rows: list[Row]) -> None:
+    """Save a network with drawn weights and the labels of these rows."""
+    tokenizer = learn_wordpiece(lambda: [" ".join(WORDS)] * 3, size=300, cased=False)
+    examples = [make_example(row, line, form=KINDS[kind].form) for line, row in enumerate(rows, 1)]
+    config = EncoderConfig(
+        vocab_size=tokenizer.vocab_size, hidden_size=32, num_layers=1, num_heads=2,
+        feed_forward_size=64, max_positions=64,
+    )  # fmt: skip
+    model = TaskModel(config, [learn_task(kind, examples)], seed=3)
+    save_model(folder, model, tokenizer, origin=Origin())
+
+
+def _classify(chance: random.Random) -> Row:
+    return {"text": _text(chance, 40), "label": chance.choice("abcde")}
+
+
+def _tag(chance: random.Random) -> Row:
+    tokens = _text(chance, 40).split()
+    return {"tokens": tokens, "tags": [chance.choice(("O", "B-A", "B-B")) for _ in tokens]}
+
+
+def _answer(chance: random.Random) -> Row:
+    passage = _text(chance, 80)
+    answer = passage.split()[0]
+    found = [{"text": answer, "start": 0}]
+    return {"question": _text(chance, 5), "passage": passage, "answers": found}
+
+
+def _text(chance: random.Random, longest: int) -> str:
+    return " ".join(chance.choices(WORDS, k=chance.randint(2, longest)))
+
+
+MAKERS: dict[str, Callable[[random.Random], Row]] = {
+    "classify": _classify,
+    "tag": _tag,
+    "answer": _answer,
+}
+
+if __name__ == "__main__":
+    main()
