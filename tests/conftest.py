@@ -2,6 +2,7 @@
 
 import io
 import json
+import random
 import struct
 import subprocess
 import sys
@@ -304,3 +305,112 @@ def contents() -> Callable[[Path], dict[str, bytes]]:
         return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
     return read
+
+
+# Labelled rows of every kind of task
+
+
+class Samples:
+    """Makes rows of any kind of task, from one word to several windows long.
+
+    A kind that has no maker here is found by the tests that go through all kinds.
+    """
+
+    animals, places = ("cat", "dog", "Katze", "Hund"), ("hill", "mat", "city", "北京")
+    others = ("the", "sat", "and", "ran", "14", "!", "läuft", "unseen")
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+
+    def rows(self, kind: str, count: int, *, longest: int = 40) -> list[dict[str, Any]]:
+        """Make so many rows; the longest text has so many words."""
+        make = getattr(self, f"_{kind}", None)
+        assert make, f"{kind} has no sample rows: add a maker to Samples in tests/conftest.py"
+        lengths = [1, longest, *(self.chance.randint(1, longest) for _ in range(count))]
+        return [make(length) for length in lengths[:count]]
+
+    def _words(self, length: int, *, topic: tuple[str, ...] | None = None) -> list[str]:
+        known = (topic or self.animals + self.places) + self.others
+        return self.chance.choices(known, k=length)
+
+    def _text(self, length: int, **how: Any) -> str:
+        return " ".join(self._words(length, **how))
+
+    def _topic(self) -> tuple[str, tuple[str, ...]]:
+        return self.chance.choice((("animal", self.animals), ("place", self.places)))
+
+    def _classify(self, length: int) -> dict[str, Any]:
+        label, topic = self._topic()
+        return {"text": f"{topic[0]} {self._text(length, topic=topic)}", "label": label}
+
+    def _match(self, length: int) -> dict[str, Any]:
+        (first, topic), (second, other) = self._topic(), self._topic()
+        texts = {"text": self._text(length, topic=topic), "text_b": self._text(5, topic=other)}
+        return {**texts, "label": "same" if first == second else "other"}
+
+    def _next_sentence(self, length: int) -> dict[str, Any]:
+        return {"text": self._text(length), "text_b": self._text(7)}
+
+    _sentence_order = _next_sentence
+
+    def _fill_mask(self, length: int) -> dict[str, Any]:
+        return {"text": f"{self._text(length)} [MASK] {self._text(3)} [MASK]"}
+
+    def _replaced_token(self, length: int) -> dict[str, Any]:
+        return {"text": self._text(length)}
+
+    def _multilabel(self, length: int) -> dict[str, Any]:
+        words = self._words(length)
+        labels = [name for name in ("cat", "hill") if name in words]
+        return {"text": " ".join(words), "labels": labels}
+
+    def _score(self, length: int) -> dict[str, Any]:
+        first, second = self._words(length), self._words(4)
+        score = round(len({*first} & {*second}) / 4 + self.chance.random() / 9, 2)
+        return {"text": " ".join(first), "text_b": " ".join(second), "score": score}
+
+    _embed = _score
+
+    def _aspect(self, length: int) -> dict[str, Any]:
+        aspect, mood = self.chance.choice(self.places), self.chance.choice(("good", "bad"))
+        text = f"{self._text(length)} the {aspect} {'ran' if mood == 'good' else 'sat'}"
+        return {"text": text, "aspect": aspect, "label": mood}
+
+    def _relate(self, length: int) -> dict[str, Any]:
+        first, second = self.chance.choice(self.animals), self.chance.choice(self.places)
+        verb = self.chance.choice(("sat", "ran"))
+        before = self._text(length, topic=("and",)) + " "
+        text = f"{before}{first} {verb} {second}"
+        at = (len(before), len(text) - len(second))
+        places = {"first": [at[0], at[0] + len(first)], "second": [at[1], at[1] + len(second)]}
+        return {"text": text, **places, "label": verb}
+
+    def _answer(self, length: int) -> dict[str, Any]:
+        question, answer = self._text(3), self.chance.choice(self.animals)
+        before = self._text(length, topic=("and",)) + " "
+        passage = f"{before}{answer} {self._text(length, topic=('ran',))}"
+        answers = [{"text": answer, "start": len(before)}]
+        return {"question": question, "passage": passage, "answers": answers}
+
+    def _choose(self, length: int) -> dict[str, Any]:
+        choices = [self.chance.choice(self.animals), self.chance.choice(self.places), "14"]
+        self.chance.shuffle(choices)
+        found = {"question": self._text(3), "choices": choices, "passage": self._text(length)}
+        return {**found, "label": next(n for n, c in enumerate(choices) if c in self.animals)}
+
+    def _tag(self, length: int) -> dict[str, Any]:
+        tokens = ["cat", "hill", *self._words(length)]
+        kinds = {**dict.fromkeys(self.animals, "B-ANIMAL"), **dict.fromkeys(self.places, "B-PLACE")}
+        return {"tokens": tokens, "tags": [kinds.get(token, "O") for token in tokens]}
+
+    def _intent_slots(self, length: int) -> dict[str, Any]:
+        intent, topic = self._topic()
+        tokens = self._words(length, topic=topic)
+        tags = ["B-thing" if token in topic else "O" for token in tokens]
+        return {"tokens": [topic[0], *tokens], "tags": ["B-thing", *tags], "intent": intent}
+
+
+@pytest.fixture(scope="session")
+def make_samples() -> type[Samples]:
+    """Make rows of every kind of task."""
+    return Samples

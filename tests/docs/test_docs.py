@@ -339,6 +339,8 @@ def test_every_python_block_runs(name: str, models: Path, monkeypatch: pytest.Mo
         bertworks.Predictor.fill_mask,
         bertworks.Predictor.predict,
         bertworks.Predictor.embed,
+        bertworks.Predictor.rank,
+        bertworks.Predictor.classify,
     ],
     ids=lambda function: function.__name__,
 )

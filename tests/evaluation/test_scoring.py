@@ -43,9 +43,10 @@ def test_answers_are_scored_with_an_interval() -> None:
     answers = make_answers(0.1, 0.9, 0.8, 0.3)
     judge = judged(make_task("classify", LABELS), answers, make_examples("no", "yes", "no", "no"))
     assert judge.metrics()["accuracy"] == 0.75
-    interval = judge.interval()
-    assert interval is not None
-    assert interval.mean == 0.75
+    found = judge.interval(judge.metrics())
+    assert found is not None
+    name, interval = found
+    assert (name, interval.mean) == ("accuracy", 0.75)
     assert interval.low < 0.75 < interval.high
 
 
@@ -58,7 +59,23 @@ def test_a_verdict_shows_the_answer_beside_the_gold() -> None:
 def test_a_single_example_has_a_score_but_no_interval() -> None:
     judge = judged(make_task("classify", LABELS), make_answers(0.9), make_examples("yes"))
     assert judge.metrics()["accuracy"] == 1.0
-    assert judge.interval() is None
+    assert judge.interval(judge.metrics()) is None
+
+
+def test_the_interval_is_that_of_the_metric_it_belongs_to() -> None:
+    answers = make_answers(0.1, 0.9, 0.8, 0.3)
+    task = make_task("relate", LABELS)
+    judge = judged(task, answers, make_examples("no", "yes", "no", "no"))
+    assert next(iter(judge.metrics())) == "macro_f1"
+    assert judge.interval(judge.metrics())[0] == "accuracy"
+    assert judge.interval({"macro_f1": 0.5}) is None
+
+
+def test_each_label_is_judged_by_itself_where_there_are_labels() -> None:
+    judge = judged(make_task("classify", LABELS), make_answers(0.1, 0.9), make_examples("no", "no"))
+    assert list(judge.by_label()) == ["no", "yes"]
+    assert judge.by_label()["no"] == {"precision": 1.0, "recall": 0.5, "f1": 2 / 3, "support": 2}
+    assert Judge(make_task("score")).by_label() == {}
 
 
 def test_gold_that_the_model_does_not_know_is_named() -> None:
@@ -78,6 +95,19 @@ def test_fine_tuning_is_judged_by_the_first_metric(config, tokenizer, machine) -
     assert found.metrics == judged(task, answers, examples).metrics()
     assert found.score == found.metrics["accuracy"]
     assert model.training
+
+
+def test_a_network_is_judged_by_the_threshold_that_suits_it(config, tokenizer, machine) -> None:
+    task = make_task("multilabel", LABELS)
+    model = TaskModel(config, [task], seed=4, deviation=0.3)
+    with torch.no_grad():
+        model.heads["multilabel"].output.bias.fill_(-9.0)
+    examples = [TextExample(text, labels=LABELS) for text in ("the cat", "北京", "a dog ran")]
+    windows = windows_of(task, examples, tokenizer, longest=config.max_positions)
+    answerer = Answerer(model, task, tokenizer, machine)
+    answers = answerer.answer(examples, windows)
+    assert judged(task, answers, examples).metrics()["micro_f1"] == 0
+    assert evaluate_task(answerer, examples, windows).score == 1
 
 
 @pytest.fixture

@@ -79,6 +79,25 @@ def test_the_page_shows_mistakes_and_runs_nothing_of_the_data(
     assert "bertworks evaluate --model" in page
 
 
+def test_each_label_has_its_scores_on_the_page_and_in_a_file(
+    words: Run, tmp_path: Path, command: Run
+) -> None:
+    assert command(*words(tmp_path / "report")).code == 0
+    rows = answers_of(tmp_path / "report")
+    labels = json.loads((tmp_path / "report" / "labels.json").read_text())
+    assert list(labels) == ["road", "water"]
+    for label, found in labels.items():
+        gold = [row for row in rows if row["gold"] == label]
+        given = [row for row in rows if row["label"] == label]
+        right = sum(row["label"] == label for row in gold)
+        assert found["support"] == len(gold)
+        assert found["recall"] == pytest.approx(right / len(gold))
+        assert found["precision"] == pytest.approx(right / max(len(given), 1))
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert "<h2>Labels</h2><table>" in page.replace("\n", "")
+    assert "<td>water</td>" in page
+
+
 def test_pairs_are_scored_by_a_model_for_pairs(
     words: Run, matcher: Path, labelled: dict[str, Path], tmp_path: Path, command: Run
 ) -> None:

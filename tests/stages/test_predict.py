@@ -151,13 +151,15 @@ def test_tables_are_read_by_the_names_of_their_columns(
 ) -> None:
     separator = {"csv": ",", "tsv": "\t"}[suffix]
     data = tmp_path / f"inputs.{suffix}"
-    data.write_text(f"id{separator}sentence\n7{separator}River boat.\n8{separator}Drive.\n")
+    data.write_text(f"id{separator}said\n7{separator}River boat.\n8{separator}Drive.\n")
     words = ["predict", "--model", classifier, "--data", data]
-    found = answers_in(command(*words, "--columns", "text=sentence").out)
+    found = answers_in(command(*words, "--columns", "text=said").out)
     assert [answer["line"] for answer in found] == [2, 3]
     expected = load(classifier).predict(["River boat.", "Drive."])
     assert [answer["label"] for answer in found] == [answer["label"] for answer in expected]
-    assert "no 'text' (found id, sentence)" in command(*words).refusal(1)
+    refused = command(*words).refusal(1)
+    assert "1 ('id'), 2 ('said')" in refused
+    assert refused.endswith("--columns text=COLUMN")
 
 
 # Tasks
@@ -192,7 +194,7 @@ def test_a_task_that_the_model_has_not_is_one_sentence(
 ) -> None:
     words = ["predict", "--model", classifier, "--data", inputs, "--task", "fill-mask"]
     said = command(*words).refusal(2)
-    assert said == f"{classifier} has no task 'fill-mask'; its tasks are: classify"
+    assert said == "this model has no task 'fill-mask'; its tasks are: classify"
 
 
 # Bad input and bad places

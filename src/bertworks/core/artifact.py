@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -129,7 +129,7 @@ def read_object(file: Path) -> dict[str, Any]:
 
 
 def first_change(
-    folder: Path, begun: dict[str, Any], origin: Origin, *, free: set[str]
+    folder: Path, begun: dict[str, Any], origin: Origin, *, free: Set[str]
 ) -> str | None:
     """Return what differs from the work that `begun` tells of, and what to do, or None.
 

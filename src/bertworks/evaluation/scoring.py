@@ -1,5 +1,6 @@
 """Scores: of a task's answers against the gold, and of pre-training on held-out text."""
 
+import math
 from array import array
 from collections.abc import Mapping, Sequence
 
@@ -14,14 +15,14 @@ from bertworks.data.examples import Example
 from bertworks.data.packing import Features
 from bertworks.evaluation.statistics import Interval, mean_interval
 from bertworks.tasks.answering import Answerer
-from bertworks.tasks.task import Answer, Learner, Task, Verdict
+from bertworks.tasks.task import Answer, LabelTable, Learner, Scored, Tunable, Verdict
 from bertworks.training.plan import Evaluation
 
 
 class Judge:
     """Judges the answers of a task one by one; what it keeps of each is a few numbers."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Scored) -> None:
         self._scorer = task.scorer()
         self._scores = array("f")
         self.count = 0
@@ -38,19 +39,34 @@ class Judge:
         """Return the scores of all answers; the first is the one to improve."""
         return self._scorer.metrics()
 
-    def interval(self) -> Interval | None:
-        """Return the mean of the answers' own scores; None where they have none, or are too few."""
+    def by_label(self) -> dict[str, dict[str, float]]:
+        """Return the scores of each label, where there are labels."""
+        return self._scorer.by_label() if isinstance(self._scorer, LabelTable) else {}
+
+    def interval(self, metrics: Mapping[str, float]) -> tuple[str, Interval] | None:
+        """Return the metric that is the mean of the answers' own scores, with its interval.
+
+        None where no metric is, where answers have no scores of their own, or are too few.
+        """
         if len(self._scores) < max(self.count, 2):
             return None
-        return mean_interval(np.array(self._scores, np.float64))
+        mean = float(np.mean(np.array(self._scores, np.float64)))
+        means = (name for name, value in metrics.items() if math.isclose(value, mean, rel_tol=1e-5))
+        name = next(means, None)
+        return None if name is None else (name, mean_interval(np.array(self._scores, np.float64)))
 
 
 def evaluate_task(
     answerer: Answerer, examples: Sequence[Example], windows: Sequence[list[Features]]
 ) -> Evaluation:
-    """Score a model in the middle of fine-tuning; the task's first metric is to improve."""
-    judge = Judge(answerer.task)
-    for example, given in zip(examples, answerer.answer(examples, windows), strict=True):
+    """Score a model in the middle of fine-tuning; the task's first metric is to improve.
+
+    A scorer that has a threshold takes the best one: a network may be good long before its answers
+    reach the usual one.
+    """
+    task, answers = answerer.task, answerer.answer(examples, windows)
+    judge = Judge(task.tuned(examples, answers) if isinstance(task, Tunable) else task)
+    for example, given in zip(examples, answers, strict=True):
         judge.add(example, given)
     metrics = judge.metrics()
     return Evaluation(next(iter(metrics.values())), metrics)

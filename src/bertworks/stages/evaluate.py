@@ -1,8 +1,9 @@
-"""evaluate: a fine-tuned model and labelled examples -> a report."""
+"""evaluate: a fine-tuned model and labelled examples -> a report; or a suite -> a table."""
 
 import heapq
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -10,18 +11,24 @@ from typing import Any
 
 from bertworks.core.artifact import Origin, refuse_existing, saving
 from bertworks.core.errors import DataError, UsageError
-from bertworks.core.lines import require_content
 from bertworks.core.progress import progress, say
 from bertworks.core.quarantine import Quarantine
 from bertworks.core.settings import as_command, as_json
-from bertworks.data.rows import parse_columns, stream_examples
+from bertworks.data.examples import RelationExample
+from bertworks.data.layouts import require_source
+from bertworks.data.line_groups import is_intents
+from bertworks.data.rows import find_form, parse_columns, stream_examples
 from bertworks.evaluation.report import Page
 from bertworks.evaluation.scoring import Judge
 from bertworks.serving.predictor import Predictor, load
+from bertworks.stages.ranking import refuse_ranking_flags, run_ranking
 from bertworks.stages.settings import EvaluateSettings
+from bertworks.stages.suite import refuse_flags, run_suite
+from bertworks.stages.zero_shot import zero_shot_task
 from bertworks.tasks.catalog import KINDS
 from bertworks.tasks.metrics import scikit_learn
-from bertworks.tasks.task import Verdict
+from bertworks.tasks.task import Answer, Task, Verdict
+from bertworks.tasks.zero_shot import ByVectors
 
 MOST_PAIRS, MOST_MISTAKES = 30, 20  # that the page shows
 MOST_COUNTED = 10_000  # different pairs of gold and answer
@@ -29,16 +36,24 @@ MOST_COUNTED = 10_000  # different pairs of gold and answer
 
 def run(settings: EvaluateSettings) -> dict[str, Any]:
     """Score a model and write the answers, the scores and a page that shows them."""
+    if settings.suites.suite is not None:
+        return run_suite(settings)
+    refuse_flags(settings.suites)
+    if settings.data.is_dir() and not is_intents(settings.data):
+        return run_ranking(settings)
+    refuse_ranking_flags(settings.ranking)
     scikit_learn("metrics")
     refuse_existing(settings.out)
-    require_content(settings.data)
+    require_source(settings.data)
     predictor = load(
         settings.model,
         device=settings.machine.device,
         precision=settings.machine.precision,
         threads=settings.machine.threads,
     )
-    task = predictor.task
+    task = zero_shot_task(predictor, settings.without_training) or predictor.task_named(
+        settings.task
+    )
     if KINDS[task.kind].learn is None:
         raise UsageError(
             f"{settings.model} answers {task.name}, which gives no labels to score; "
@@ -51,18 +66,19 @@ def run(settings: EvaluateSettings) -> dict[str, Any]:
     )
     judge, seen, quarantine = Judge(task), _Seen(), Quarantine()
     with saving(settings.out, kind="report", origin=origin) as folder:
-        _answer(settings, predictor, folder / "answers.jsonl", judge, seen, quarantine)
-        metrics, interval = judge.metrics(), judge.interval()
-        result = {"task": task.name, "examples": judge.count, **metrics}
-        if interval is not None:
-            first = next(iter(metrics))
-            result[f"{first}_low"], result[f"{first}_high"] = interval.low, interval.high
-        (folder / "scores.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
+        given = _answers(settings, predictor, task, quarantine)
+        _judge(given, folder / "answers.jsonl", judge, seen)
+        quarantine.check(remedy="mend the file, or name its columns with --columns")
+        if not judge.count:
+            raise DataError(f"{settings.data} holds no rows; give a file with examples in it")
+        result = {"task": task.name, "examples": judge.count}
         page = Page(f"Evaluation of {settings.model.name} on {settings.data.name}")
         page.text(f"{judge.count:,} examples.")
-        page.table(("metric", "score"), [(name, f"{value:.4f}") for name, value in metrics.items()])
-        if interval is not None:
-            page.text(f"{first.capitalize()} with its 95 % interval: {interval}.")
+        result |= _show_scores(judge, page)
+        (folder / "scores.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
+        if labels := judge.by_label():
+            told = json.dumps(labels, indent=1, ensure_ascii=False)
+            (folder / "labels.json").write_text(told, encoding="utf-8")
         seen.show(page)
         page.heading("Made with")
         page.code(origin.command)
@@ -73,22 +89,23 @@ def run(settings: EvaluateSettings) -> dict[str, Any]:
     return {"report": str(settings.out), **result, "bad_rows": quarantine.num_bad}
 
 
-def _answer(
-    settings: EvaluateSettings,
-    predictor: Predictor,
-    out: Path,
-    judge: Judge,
-    seen: "_Seen",
-    quarantine: Quarantine,
-) -> None:
-    """Answer and judge one example after the other; memory does not grow with the file."""
+def _answers(
+    settings: EvaluateSettings, predictor: Predictor, task: Task | ByVectors, quarantine: Quarantine
+) -> Iterator[tuple[Any, Answer]]:
+    """Answer one example after the other."""
+    columns = parse_columns(settings.columns)
+    forms = KINDS[task.kind].forms(scored=True)
     examples = stream_examples(
         settings.data,
         quarantine,
-        form=KINDS[predictor.task.kind].form,
-        columns=parse_columns(settings.columns),
+        form=find_form(settings.data, columns, among=forms),
+        columns=columns,
     )
-    answers = predictor.answer_stream(examples, where=f"{settings.data} line")
+    return predictor.answer_stream(examples, task, where=f"{settings.data} line")
+
+
+def _judge(answers: Iterator[tuple[Any, Answer]], out: Path, judge: Judge, seen: "_Seen") -> None:
+    """Judge one answer after the other; memory does not grow with the file."""
     with (
         out.open("w", encoding="utf-8") as file,
         progress("answering", total=None, unit="texts") as meter,
@@ -101,9 +118,26 @@ def _answer(
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
             seen.add(example, verdict)
             meter.advance()
-    quarantine.check(remedy="mend the file, or name its columns with --columns")
-    if not judge.count:
-        raise DataError(f"{settings.data} holds no rows; give a file with examples in it")
+
+
+def _show_scores(judge: Judge, page: Page) -> dict[str, float]:
+    """Add the scores of all answers, and of each label, to a page, and return the former."""
+    metrics = judge.metrics()
+    page.table(("metric", "score"), [(name, f"{value:.4f}") for name, value in metrics.items()])
+    if (found := judge.interval(metrics)) is not None:
+        name, interval = found
+        page.text(f"{name.replace('_', ' ').capitalize()} with its 95 % interval: {interval}.")
+        metrics = metrics | {f"{name}_low": interval.low, f"{name}_high": interval.high}
+    if labels := judge.by_label():
+        page.heading("Labels")
+        columns = tuple(next(iter(labels.values())))
+        rows = [(label, *map(_number, row.values())) for label, row in labels.items()]
+        page.table(("label", *columns), rows)
+    return metrics
+
+
+def _number(value: float) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else f"{value:,}"
 
 
 @dataclass
@@ -111,7 +145,7 @@ class _Seen:
     """What the page shows of the answers: the commonest pairs and the surest mistakes."""
 
     pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
-    mistakes: list[tuple[float, int, tuple[str, ...]]] = field(default_factory=list)
+    mistakes: list[tuple[float, float, int, tuple[str, ...]]] = field(default_factory=list)
     _numbers: Any = field(default_factory=count)
 
     def add(self, example: Any, verdict: Verdict) -> None:
@@ -128,27 +162,34 @@ class _Seen:
             f"{verdict.certainty:.3f}",
             _short(example),
         )
-        entry = (verdict.certainty, -next(self._numbers), shown)
+        entry = (1 - verdict.score, verdict.certainty, -next(self._numbers), shown)
         if len(self.mistakes) < MOST_MISTAKES:
             heapq.heappush(self.mistakes, entry)
         else:
             heapq.heappushpop(self.mistakes, entry)
 
     def show(self, page: Page) -> None:
-        """Add both tables to a page."""
-        page.heading("Gold and answer")
-        page.table(
-            ("gold", "answer", "examples"),
-            [(gold, given, str(n)) for (gold, given), n in self.pairs.most_common(MOST_PAIRS)],
-        )
-        page.heading("Surest mistakes")
-        rows = [shown for _, _, shown in sorted(self.mistakes, reverse=True)]
-        page.table(("line", "gold", "answer", "probability", "text"), rows)
+        """Add both tables to a page; pairs that hardly come twice are no sight."""
+        common = self.pairs.most_common(MOST_PAIRS)
+        if len(common) < MOST_PAIRS or common[0][1] > 2:
+            page.heading("Gold and answer")
+            rows = [(gold, given, str(n)) for (gold, given), n in common]
+            page.table(("gold", "answer", "examples"), rows)
+        page.heading("Worst answers, the surest first")
+        worst = [entry[-1] for entry in sorted(self.mistakes, reverse=True)]
+        columns = ["line", "gold", "answer", "certainty", "text"]
+        if all(entry[1] == 1 for entry in self.mistakes):  # the model does not say how sure it is
+            columns.remove("certainty")
+            worst = [(*shown[:3], *shown[4:]) for shown in worst]
+        page.table(columns, worst)
 
 
 def _short(example: Any) -> str:
     """Return the texts of an example, cut to what a table can hold."""
     names = ("text", "text_b", "question", "passage")
     texts = [getattr(example, name) for name in names if getattr(example, name, None)]
+    if isinstance(example, RelationExample):
+        places = (example.text[slice(*place)] for place in (example.first, example.second))
+        texts = [*places, *texts]
     whole = " ‖ ".join(texts)
     return whole if len(whole) <= 300 else whole[:299] + "…"

@@ -10,7 +10,7 @@ from bertworks.core.device import prepare
 from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.core.settings import as_command, as_json
 from bertworks.interop.descriptions import OWN
-from bertworks.interop.hugging_face import is_expressible, open_folder
+from bertworks.interop.hugging_face import open_folder
 from bertworks.model.embedding import EmbeddingRecipe
 from bertworks.serving.model_folder import OpenModel, open_model, write_model
 from bertworks.serving.predictor import Predictor
@@ -100,16 +100,15 @@ def _compare(opened: OpenModel, recipe: EmbeddingRecipe | None, folder: Path) ->
 
 
 def _refuse_unknown_elsewhere(opened: OpenModel, folder: Path) -> None:
-    """Stop where the other library has no words for the network, or no class for its tasks."""
-    if open_folder(folder).model_type != OWN:
-        return
-    config, tasks = opened.model.config, opened.model.tasks
-    if len(tasks) > 1 and is_expressible(config, {}, pad_id=opened.tokenizer.specials.pad):
+    """Stop where other libraries have no words for the network, or no class for its tasks."""
+    config, written = opened.model.config, open_folder(folder)
+    if written.model_type == OWN:
         raise ArtifactError(
-            f"no class of the family {config.family} has the tasks {', '.join(tasks)} "
-            "together; export a model fine-tuned for one task"
+            f"no other library knows this network (family {config.family}, mixer {config.mixer}); "
+            "only networks of a published family can be exported"
         )
-    raise ArtifactError(
-        f"no other library knows this network (family {config.family}, mixer {config.mixer}); "
-        "only networks of a published family can be exported"
-    )
+    if written.has_own_heads and list(opened.model.heads.parameters()):
+        raise ArtifactError(
+            f"no class of the family {config.family} has the tasks {', '.join(opened.model.tasks)};"
+            " transformers' AutoModel opens the encoder of the model as it is"
+        )

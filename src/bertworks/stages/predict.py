@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import IO, Any
 
 from bertworks.core.artifact import refuse_existing
-from bertworks.core.errors import ArtifactError, DataError, UsageError
+from bertworks.core.errors import ArtifactError, DataError
 from bertworks.core.progress import progress, say
 from bertworks.core.quarantine import Quarantine
 from bertworks.data.examples import Example
 from bertworks.data.rows import parse_columns, stream_examples
 from bertworks.serving.predictor import Predictor, load
 from bertworks.stages.settings import PredictSettings
+from bertworks.stages.zero_shot import zero_shot_task
 from bertworks.tasks.catalog import KINDS
 from bertworks.tasks.task import Answer, Task
+from bertworks.tasks.zero_shot import ByVectors
 
 MOST_WARNINGS = 20
 
@@ -32,7 +34,8 @@ def run(settings: PredictSettings) -> dict[str, Any]:
         precision=settings.machine.precision,
         threads=settings.machine.threads,
     )
-    task = _task(predictor, settings)
+    zero_shot = zero_shot_task(predictor, settings.without_training)
+    task = zero_shot or predictor.task_named(settings.task)
     quarantine = Quarantine()
     answers = _answers(settings, predictor, task, quarantine)
     answered = 0
@@ -53,18 +56,8 @@ def run(settings: PredictSettings) -> dict[str, Any]:
     return {"out": settings.out, "answered": answered, "bad_rows": quarantine.num_bad}
 
 
-def _task(predictor: Predictor, settings: PredictSettings) -> Task:
-    name = (settings.task or "").replace("-", "_")
-    if not name:
-        return predictor.task
-    if name not in predictor.model.tasks:
-        known = ", ".join(predictor.model.tasks) or "none"
-        raise UsageError(f"{settings.model} has no task {settings.task!r}; its tasks are: {known}")
-    return predictor.model.tasks[name]
-
-
 def _answers(
-    settings: PredictSettings, predictor: Predictor, task: Task, quarantine: Quarantine
+    settings: PredictSettings, predictor: Predictor, task: Task | ByVectors, quarantine: Quarantine
 ) -> Iterator[tuple[Example, Answer]]:
     file = Path(settings.data)
 

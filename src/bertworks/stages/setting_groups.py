@@ -25,6 +25,19 @@ CountRamp = Annotated[Ramp, Limit("of at least 1", lambda n: n >= 1)]
 ClosedShareRamp = Annotated[Ramp, Limit("from 0 to 1", lambda x: 0 <= x <= 1)]
 OpenShareRamp = Annotated[Ramp, Limit("above 0 and below 1", lambda x: 0 < x < 1)]
 Longest = Annotated[int, Limit("of at least 8", lambda n: n >= 8)]  # special pieces counted
+TaskKind = Literal[
+    "classify",
+    "match",
+    "multilabel",
+    "score",
+    "aspect",
+    "relate",
+    "tag",
+    "intent_slots",
+    "embed",
+    "answer",
+    "choose",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,10 +90,123 @@ class TaskSettings:
     """How some tasks are learned; a flag of another task than the one at hand is refused."""
 
     class_weights: Literal["balanced"] | None = None
-    """classify, match: balanced counts rare labels more; by default all examples count alike."""
+    """classify, match, multilabel, aspect, relate: balanced counts rare labels more; by default all
+    examples count alike."""
     focal: PositiveOrZero | None = None
-    """classify, match: how much less examples count that are right already (2 is usual); by default
-    they count alike."""
+    """classify, match, multilabel, aspect, relate: how much less examples count that are right
+    already (2 is usual); by default they count alike."""
+    vector_loss: Literal["contrastive", "ranking", "simcse"] | None = None
+    """embed: contrastive tells a pair from the other pairs of a step, ranking puts cosines in the
+    order of labels or scores, simcse needs single texts alone; by default as the columns allow."""
+    vector_temperature: Positive | None = None
+    """embed: what cosines are divided by in the loss; by default 0.05."""
+    symmetric: bool | None = None
+    """embed: let second texts look for their first ones too, in a contrastive loss; by default
+    off."""
+    pooling: Literal["mean", "first", "max"] | None = None
+    """embed: how the vectors of tokens become that of a text; by default mean."""
+    same: str | None = None
+    """embed: the label of pairs that belong together; by default the last of the two in the order
+    of the alphabet, such as 1 of 0 and 1."""
+    stride: Count | None = None
+    """answer, choose: pieces from the start of one window of a long passage to that of the next; by
+    default three quarters of its room."""
+    crf: bool | None = None
+    """tag: learn which tags follow which, by a conditional random field; by default off."""
+    max_answer: Count | None = None
+    """answer: most pieces of an answer that is given; by default 30, or what nearly all answers of
+    the training file have."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeveralSettings:
+    """How several tasks share one encoder, and which heads a model keeps."""
+
+    tasks: Path | None = None
+    """TOML file with a table for each of several tasks, in place of --train and --dev."""
+    temperature: Positive = 1.0
+    """Share of the steps that a task of several gets: its size to the power of one over this, so
+    that small tasks come more often the higher it is."""
+    new_head: bool = False
+    """Begin with a fresh task head, even if the model has one for these labels."""
+    keep_tasks: bool = False
+    """Keep the model's other task heads in the result, untrained beside the encoder that moves."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerSettings:
+    """Which layers of a model learn, and how fast."""
+
+    freeze: str | None = None
+    """What does not learn: embeddings, or a number of blocks from the bottom with the embeddings,
+    or all but the task head; what starts fresh always learns."""
+    thaw_every: Positive | None = None
+    """Epochs after which one more frozen block learns too, from the top; by default none does."""
+    layer_decay: WholeShare = 1.0
+    """Learning rate of each layer as a share of that above it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoiceSettings:
+    """Which weights are the result."""
+
+    choose_by: str | None = None
+    """Score on dev that chooses the best epoch; by default the task's first, of several tasks the
+    mean of their first."""
+    patience: Count | None = None
+    """Epochs without a gain on dev after which training ends; by default it goes on."""
+    seeds: Count = 1
+    """Times the whole is done, with seeds from --seed on; the best on dev is the result."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteSettings:
+    """Which public tasks a model is fine-tuned and scored on, and how far."""
+
+    suite: (
+        Literal["glue", "squad", "clue", "tags", "intents", "aspects", "topics", "pairs"] | None
+    ) = None
+    """Fine-tune and score the model on each task of a suite; --data is then the folder that holds
+    the public sets, and --model is pre-trained."""
+    only: tuple[str, ...] = ()
+    """Some tasks of the suite, as sst2 mrpc; by default all."""
+    seeds: Count = 1
+    """Times each task is run, with the seeds 0, 1 and so on."""
+    limit: Count | None = None
+    """Train on the first examples only, for trials."""
+    epochs: Count | None = None
+    """Times every example is seen; by default as published for the task."""
+    lr: Positive | None = None
+    """Highest learning rate; by default as published for the task."""
+    resume: Literal["never", "auto"] = "never"
+    """auto goes on with a suite in the same folder; tasks that are finished are not run again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZeroShotSettings:
+    """How labels are given that the model never learned."""
+
+    zero_shot: tuple[str, ...] = ()
+    """Labels to choose from without training, each as NAME or NAME=DESCRIPTION."""
+    by: Literal["entailment", "cloze", "vectors"] | None = None
+    """How labels of --zero-shot are told: by a model that judges pairs, by one that fills masks, or
+    by vectors; by default the first of these that the model can."""
+    template: str | None = None
+    """What a label of --zero-shot is put into: with {label}, or for cloze with {text} and
+    [MASK]."""
+    calibrate: bool = False
+    """Take off how likely each label of --zero-shot is for a text that says nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingSettings:
+    """How documents are put in order for queries."""
+
+    retriever: Path | None = None
+    """Folder of a model whose vectors choose the documents that a model of pairs puts in order; by
+    default it reads all of them."""
+    top: Count | None = None
+    """Documents that the retriever chooses for a query; by default 100."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,11 +10,13 @@ from typing import Literal
 
 from bertworks.core.settings import Ramp
 from bertworks.stages.setting_groups import (
+    ChoiceSettings,
     Count,
     CountOrZero,
     CountRamp,
     CrewSettings,
     FilterSettings,
+    LayerSettings,
     LearningSettings,
     Longest,
     MachineSettings,
@@ -27,9 +29,14 @@ from bertworks.stages.setting_groups import (
     Positive,
     PositiveOrZero,
     ProbeSettings,
+    RankingSettings,
+    SeveralSettings,
     Share,
+    SuiteSettings,
+    TaskKind,
     TaskSettings,
     WholeShare,
+    ZeroShotSettings,
 )
 
 DEFAULT_STEPS = 1000
@@ -223,21 +230,51 @@ class PretrainSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CheckSettings:
+    """Look at labelled data before training on them."""
+
+    data: Path = field(kw_only=False)
+    """Labelled examples, those to train on if there are several files."""
+    against: tuple[Path, ...] = ()
+    """Other files, such as dev and test, that share no text with DATA and have no other labels."""
+    task: TaskKind | None = None
+    """What the examples are for, as finetune has it; by default the columns tell."""
+    columns: tuple[str, ...] = ()
+    """Other column names, as text=sentence, or their numbers where a file has no header, as text=4;
+    may be given several times."""
+    rare: Count = 5
+    """Call a label rare that has fewer examples."""
+    similarity: WholeShare = 0.8
+    """Call texts near copies that share so much; 1 finds only exact ones, and is quicker."""
+    tokenizer: Path | None = None
+    """Folder of a tokenizer or model: texts are then measured in its pieces as well."""
+    longest: Longest = 512
+    """Longest window in pieces."""
+    out: Path | None = None
+    """Folder to write a report to; by default the findings are only printed."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class FinetuneSettings:
     """Fine-tune a model on labelled examples."""
 
     model: Path
     """Folder of a pre-trained model, ours or Hugging Face's."""
-    train: Path
-    """Labelled examples: .jsonl, .csv or .tsv, also compressed."""
-    dev: Path
+    train: Path | None = None
+    """Labelled examples: .jsonl, .csv, .tsv, .parquet or an official layout, also compressed."""
+    dev: Path | None = None
     """Labelled examples that choose the best epoch."""
     out: Path
     """Folder for the run: checkpoints and log while it goes on, the model at its end."""
-    task: Literal["classify", "match"] | None = None
-    """classify (text, label) or match (text, text_b, label); by default the columns tell."""
+    task: TaskKind | None = None
+    """classify (text, label), match (text, text_b, label), multilabel (text, labels), score (text,
+    score), aspect (text, aspect, label), relate (text, first, second, label), tag (tokens, tags; or
+    text, spans), intent_slots (as tag, and intent), embed (text, text_b and a label, a score or
+    neither; or text alone), answer (question, passage, answers) or choose (question, choices,
+    label, perhaps a passage); by default the columns tell."""
     columns: tuple[str, ...] = ()
-    """Other column names, as text=sentence; may be given several times."""
+    """Other column names, as text=sentence, or their numbers where a file has no header, as text=4;
+    may be given several times."""
     epochs: Count = 3
     """Times every example is seen."""
     batch_size: Count = 32
@@ -253,7 +290,10 @@ class FinetuneSettings:
     clip: Positive = 1.0
     """Largest norm of a gradient."""
     learning: LearningSettings = LearningSettings()
-    tasks: TaskSettings = TaskSettings()
+    of_task: TaskSettings = TaskSettings()
+    several: SeveralSettings = SeveralSettings()
+    layers: LayerSettings = LayerSettings()
+    choice: ChoiceSettings = ChoiceSettings()
     dropout: Share | None = None
     """Dropout rate; by default the model's own."""
     longest: Longest | None = None
@@ -271,16 +311,23 @@ class FinetuneSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateSettings:
-    """Score a fine-tuned model on labelled examples."""
+    """Score a fine-tuned model on labelled examples, or a pre-trained one on a suite of tasks."""
 
     model: Path
-    """Folder of a fine-tuned model."""
+    """Folder of a fine-tuned model; for a suite, of a pre-trained one."""
     data: Path
-    """Labelled examples: .jsonl, .csv or .tsv, also compressed."""
+    """Labelled examples: .jsonl, .csv, .tsv, .parquet or an official layout, also compressed; or
+    the folder of a retrieval set."""
     out: Path
     """Folder to write the report to."""
+    task: str | None = None
+    """Which of the model's tasks is scored; by default its first."""
     columns: tuple[str, ...] = ()
-    """Other column names, as text=sentence; may be given several times."""
+    """Other column names, as text=sentence, or their numbers where a file has no header, as text=4;
+    may be given several times."""
+    without_training: ZeroShotSettings = ZeroShotSettings()
+    ranking: RankingSettings = RankingSettings()
+    suites: SuiteSettings = SuiteSettings()
     machine: MachineSettings = MachineSettings()
 
 
@@ -291,13 +338,15 @@ class PredictSettings:
     model: Path
     """Folder of a fine-tuned or pre-trained model."""
     data: str
-    """Inputs (.jsonl, .csv, .tsv), or - for JSON lines from standard input."""
+    """Inputs (as labelled examples, without labels), or - for JSON lines from standard input."""
     out: str = "-"
     """File to write the answers to, or - for standard output."""
     task: str | None = None
     """Which of the model's tasks answers; by default its first."""
+    without_training: ZeroShotSettings = ZeroShotSettings()
     columns: tuple[str, ...] = ()
-    """Other column names, as text=sentence; may be given several times."""
+    """Other column names, as text=sentence, or their numbers where a file has no header, as text=4;
+    may be given several times."""
     machine: MachineSettings = MachineSettings()
 
 

@@ -1,0 +1,145 @@
+"""Retrieval sets for evaluate: documents are put in order for every query, and the order scored."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bertworks.core.artifact import Origin, refuse_existing, saving
+from bertworks.core.errors import UsageError
+from bertworks.core.progress import progress, say
+from bertworks.core.quarantine import Quarantine
+from bertworks.core.settings import as_command, as_json, settings_of
+from bertworks.data.retrieval import RetrievalSet, read_retrieval_set
+from bertworks.evaluation.ranking import RankingScores
+from bertworks.evaluation.report import Page
+from bertworks.evaluation.statistics import mean_interval
+from bertworks.serving.predictor import Predictor, load
+from bertworks.stages.setting_groups import RankingSettings
+from bertworks.stages.settings import EvaluateSettings
+
+DEFAULT_TOP = 100
+MOST_WRITTEN, MOST_WORST = 100, 20  # documents of a query in the answers, queries on the page
+CHUNK = 64  # queries compared at once
+
+Order = list[tuple[str, float]]  # documents with how well they fit, best first
+
+
+def run_ranking(settings: EvaluateSettings) -> dict[str, Any]:
+    """Rank all documents of a retrieval set for each of its queries, and write a report."""
+    refuse_existing(settings.out)
+    quarantine = Quarantine()
+    found = read_retrieval_set(settings.data, quarantine)
+    model, retriever = _open(settings, settings.model), None
+    if settings.ranking.retriever is not None:
+        retriever = _open(settings, settings.ranking.retriever)
+    _refuse_odd_flags(settings, model)
+    inputs = {"model": settings.model, "data": settings.data}
+    if settings.ranking.retriever is not None:
+        inputs["retriever"] = settings.ranking.retriever
+    origin = Origin(
+        command=as_command("evaluate", settings), settings=as_json(settings), inputs=inputs
+    )
+    top = settings.ranking.top or DEFAULT_TOP
+    orders = _rank(found, model) if retriever is None else _rerank(found, model, retriever, top)
+    with saving(settings.out, kind="report", origin=origin) as folder:
+        scores = _write_answers(found, orders, folder / "answers.jsonl")
+        metrics = scores.metrics()
+        counts = {"queries": len(scores.by_query), "documents": len(found.documents)}
+        result: dict[str, Any] = {"task": "ranking", **counts, **metrics}
+        (folder / "scores.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
+        page = _page(settings, found, scores)
+        page.heading("Made with")
+        page.code(origin.command)
+        (folder / "report.html").write_text(page.html(), encoding="utf-8")
+        quarantine.write(folder)
+    if summary := quarantine.summary():
+        say(f"warning: {summary}")
+    return {"report": str(settings.out), **result, "bad_rows": quarantine.num_bad}
+
+
+def refuse_ranking_flags(chosen: RankingSettings) -> None:
+    """Stop when flags of a ranking are given without a retrieval set."""
+    for setting in settings_of(RankingSettings):
+        if getattr(chosen, setting.name) != setting.default:
+            raise UsageError(f"{setting.flag} is for ranking; give the folder of a retrieval set")
+
+
+def _refuse_odd_flags(settings: EvaluateSettings, model: Predictor) -> None:
+    chosen = settings.ranking
+    if chosen.retriever is None and chosen.top is not None:
+        raise UsageError("--top is how many a retriever chooses; give a --retriever as well")
+    if chosen.retriever is not None and not model.reads_pairs:
+        raise UsageError(
+            f"{settings.model} ranks by vectors itself, so a --retriever has nothing to choose for "
+            "it; leave it out, or give a model fine-tuned for match or score"
+        )
+
+
+def _open(settings: EvaluateSettings, path: Path) -> Predictor:
+    machine = settings.machine
+    return load(path, device=machine.device, precision=machine.precision, threads=machine.threads)
+
+
+def _rank(found: RetrievalSet, model: Predictor) -> Iterator[tuple[str, Order]]:
+    """Yield each query with all documents in order."""
+    names = list(found.documents)
+    score = model.fits(list(found.documents.values()))
+    for start in range(0, len(found.judged), CHUNK):
+        queries = found.judged[start : start + CHUNK]
+        rows = score([found.queries[query] for query in queries])
+        for query, row in zip(queries, rows, strict=True):
+            yield query, _in_order(names, row)
+
+
+def _rerank(
+    found: RetrievalSet, model: Predictor, retriever: Predictor, top: int
+) -> Iterator[tuple[str, Order]]:
+    """Yield each query with the documents that one model chose, in the other's order.
+
+    Behind them come all others in the order of the first.
+    """
+    for query, order in _rank(found, retriever):
+        chosen = [name for name, _ in order[:top]]
+        score = model.fits([found.documents[name] for name in chosen])
+        yield query, _in_order(chosen, score([found.queries[query]])[0]) + order[top:]
+
+
+def _in_order(names: list[str], scores: np.ndarray) -> Order:
+    return [(names[place], float(scores[place])) for place in np.argsort(-scores, kind="stable")]
+
+
+def _write_answers(
+    found: RetrievalSet, orders: Iterator[tuple[str, Order]], out: Path
+) -> RankingScores:
+    scores = RankingScores()
+    with (
+        out.open("w", encoding="utf-8") as file,
+        progress("ranking", total=len(found.judged), unit="queries") as meter,
+    ):
+        for query, order in orders:
+            own = scores.add(query, [name for name, _ in order], found.grades[query])
+            row = {"query": query, **own, "documents": order[:MOST_WRITTEN]}
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            meter.advance()
+    return scores
+
+
+def _page(settings: EvaluateSettings, found: RetrievalSet, scores: RankingScores) -> Page:
+    metrics = scores.metrics()
+    first = next(iter(metrics))
+    page = Page(f"Ranking of {settings.data.name} by {settings.model.name}")
+    page.text(f"{len(scores.by_query):,} queries, {len(found.documents):,} documents.")
+    page.table(("metric", "score"), [(name, f"{value:.4f}") for name, value in metrics.items()])
+    if len(scores.by_query) > 1:
+        interval = mean_interval(np.array([row[first] for row in scores.by_query.values()]))
+        page.text(f"{first} with its 95 % interval: {interval}.")
+    page.heading("Worst queries")
+    worst = sorted(scores.by_query.items(), key=lambda item: item[1][first])[:MOST_WORST]
+    page.table(
+        ("query", first, "text"),
+        [(query, f"{row[first]:.4f}", found.queries[query][:300]) for query, row in worst],
+    )
+    return page

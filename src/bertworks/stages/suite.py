@@ -1,0 +1,237 @@
+"""The suites of evaluate: each task is fine-tuned and scored by the commands for it, then told.
+
+OUT/suite.json             what the whole was begun with
+OUT/TASK/train.jsonl, …    the examples, in our own columns
+OUT/TASK/seed-…/           the fine-tuned models
+OUT/TASK/result.json       how it went: a task that has it is not run again
+OUT/results.md, .json      the table of all tasks so far
+"""
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bertworks.core.artifact import MANIFEST, Origin, first_change, read_object, refuse_existing
+from bertworks.core.errors import BertworksError, UsageError
+from bertworks.core.lock import hold
+from bertworks.core.progress import say
+from bertworks.core.settings import as_command, as_json, settings_of, suggestion
+from bertworks.evaluation.suite_data import PartFiles, find_file, write_at_once, write_parts
+from bertworks.evaluation.suite_results import TaskResult, markdown, table_rows
+from bertworks.evaluation.suite_task import SuiteTask
+from bertworks.evaluation.suites import SUITES
+from bertworks.interop.hugging_face import open_folder
+from bertworks.interop.sentence_transformers import encoder_folder
+from bertworks.stages.setting_groups import MachineSettings, SuiteSettings
+from bertworks.stages.settings import EvaluateSettings
+from bertworks.tasks.catalog import KINDS
+from bertworks.tasks.metrics import scikit_learn
+
+MAY_CHANGE = {"only", "resume", "device", "threads"}  # from one run in a folder to the next
+CHECKPOINT_EVERY = 500
+NOTES = (
+    "Scores are percent, over several seeds the mean and its deviation. The best epoch is chosen "
+    "on dev. Published figures of BERT-tiny to BERT-medium are those of Turc et al. (2019), of "
+    "BERT-base those of the papers named in docs/commands/evaluate.md; each says whether it is of "
+    "dev or of test."
+)
+
+
+def run_suite(settings: EvaluateSettings) -> dict[str, Any]:
+    """Fine-tune and score each task of a suite; the failure of one does not lose the others."""
+    scikit_learn("metrics")
+    _refuse_other_flags(settings)
+    tasks = _chosen(settings.suites)
+    reads = open_folder(encoder_folder(settings.model)).config.max_positions
+    _claim(settings)
+    failures: dict[str, TaskResult] = {}
+    for name, task in tasks.items():
+        try:
+            _Runner(settings, name, task, reads).run()
+        except (BertworksError, OSError) as error:
+            say(f"{name} failed: {error}")
+            failures[name] = TaskResult(failure=str(error))
+        rows = _tell(settings, failures)
+    if failures:
+        say((settings.out / "results.md").read_text(encoding="utf-8"))
+        raise BertworksError(
+            f"{len(failures)} of {len(tasks)} tasks failed ({', '.join(failures)}); "
+            f"{settings.out / 'results.md'} tells why; mend it and go on with --resume auto"
+        )
+    return {"report": str(settings.out / "results.md"), "scores": rows}
+
+
+def refuse_flags(chosen: SuiteSettings) -> None:
+    """Stop when flags of a suite are given without one."""
+    for setting in settings_of(SuiteSettings):
+        if getattr(chosen, setting.name) != setting.default:
+            raise UsageError(f"{setting.flag} is for suites; name one with --suite")
+
+
+class _Runner:
+    """Runs one task of a suite."""
+
+    def __init__(self, settings: EvaluateSettings, name: str, task: SuiteTask, reads: int) -> None:
+        self.settings = settings
+        self.chosen = settings.suites
+        self.name = name
+        self.task = task
+        self.longest = min(task.longest or reads, reads)
+        self.folder = settings.out / name
+
+    def run(self) -> None:
+        """Fine-tune and score with every seed, and write down the result."""
+        note = self.folder / "result.json"
+        if note.is_file():
+            say(f"{self.name} is finished already")
+            return
+        parts = self._parts()
+        scores: dict[str, list[dict[str, float]]] = {"dev": [], "test": []}
+        for seed in range(self.chosen.seeds):
+            model = self._model(parts, seed)
+            if "dev" in parts.files:
+                scores["dev"].append(read_object(model / "bertworks.json")["dev"])
+            if "test" in parts.files:
+                scores["test"].append(self._evaluate(model, parts.files["test"], seed))
+        result = TaskResult(parts.counts, scores, self._remarks(parts))
+        write_at_once(note, json.dumps(result.as_json(), indent=1))
+
+    def _parts(self) -> PartFiles:
+        """Return the examples as files of our own; a retrieval set is taken as it is."""
+        task, data = self.task, self.settings.data
+        if task.kind is None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            found = {part: find_file(data / where.file) for part, (where,) in task.parts.items()}
+            return PartFiles(found, {}, 0)
+        form = KINDS[task.kind].form
+        return write_parts(task, form, data=data, out=self.folder, limit=self.chosen.limit)
+
+    def _model(self, parts: PartFiles, seed: int) -> Path:
+        """Fine-tune a model, or return the one of another task that answers here too."""
+        task, out = self.task, self.folder / f"seed-{seed}"
+        if task.model_of is not None:
+            other = self.folder.with_name(task.model_of) / out.name
+            if not (other / MANIFEST).exists():
+                raise BertworksError(f"it needs the model of {task.model_of}, which is not there")
+            return other
+        flags = {
+            "model": self.settings.model,
+            "task": task.kind,
+            "train": parts.files["train"],
+            "dev": parts.files["dev"],
+            "out": out,
+            "epochs": self.chosen.epochs or task.epochs,
+            "batch-size": task.batch_size,
+            "lr": self.chosen.lr or task.lr,
+            "longest": self.longest,
+            "choose-by": task.metrics[0].name,
+            "seed": seed,
+            "checkpoint-every": CHECKPOINT_EVERY,
+            "resume": "auto",
+        }
+        self._command("finetune", flags, made=out)
+        return out
+
+    def _evaluate(self, model: Path, data: Path, seed: int) -> dict[str, float]:
+        report = self.folder / f"seed-{seed}-test"
+        self._command("evaluate", {"model": model, "data": data, "out": report}, made=report)
+        scores = read_object(report / "scores.json")
+        return {name: score for name, score in scores.items() if isinstance(score, float)}
+
+    def _command(self, name: str, flags: Mapping[str, Any], *, made: Path) -> None:
+        """Run a command in a process of its own unless what it makes is there already."""
+        if (made / MANIFEST).exists():
+            return
+        machine = {name: value for name, value in vars(self.settings.machine).items() if value}
+        pairs = [(f"--{flag}", str(value)) for flag, value in {**flags, **machine}.items()]
+        words = [name, *(word for pair in pairs for word in pair)]
+        say(f"\n$ bertworks {shlex.join(words)}")
+        said = ""
+        with subprocess.Popen(
+            [sys.executable, "-m", "bertworks", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+        ) as process:
+            for line in process.stdout or ():
+                said = line.rstrip("\n")
+                say(said)
+        if process.returncode:
+            reason = said.removeprefix("bertworks: ")
+            raise BertworksError(f"{name} ended with code {process.returncode}: {reason}")
+
+    def _remarks(self, parts: PartFiles) -> tuple[str, ...]:
+        limit = self.chosen.limit if self.task.model_of is None else None
+        remarks = [
+            f"trained on the first {limit:,} examples only" if limit else "",
+            f"{parts.num_bad} rows were set aside" if parts.num_bad else "",
+        ]
+        return tuple(filter(None, remarks))
+
+
+def _refuse_other_flags(settings: EvaluateSettings) -> None:
+    known = {
+        setting.name for kind in (SuiteSettings, MachineSettings) for setting in settings_of(kind)
+    }
+    values = as_json(settings)
+    for setting in settings_of(EvaluateSettings):
+        is_known = setting.name in {"model", "data", "out", *known}
+        if not is_known and values[setting.name] not in (setting.default, []):
+            raise UsageError(f"{setting.flag} is not for suites; leave it out")
+
+
+def _chosen(chosen: SuiteSettings) -> dict[str, SuiteTask]:
+    assert chosen.suite is not None
+    tasks = SUITES[chosen.suite]
+    for name in chosen.only:
+        if name not in tasks:
+            raise UsageError(
+                f"the suite {chosen.suite} has no task {name!r}{suggestion(name, dict(tasks))}; "
+                f"it has {', '.join(tasks)}"
+            )
+    wanted = {*(chosen.only or tasks)}
+    wanted |= {base for name in wanted if (base := tasks[name].model_of) is not None}
+    return {name: task for name, task in tasks.items() if name in wanted}
+
+
+def _claim(settings: EvaluateSettings) -> None:
+    """Take a free folder, or go on in one that was begun with the same settings."""
+    out, mark = settings.out, settings.out / "suite.json"
+    origin = Origin(settings=as_json(settings))
+    if not mark.is_file():
+        refuse_existing(out)
+        out.mkdir(parents=True, exist_ok=True)
+        write_at_once(mark, json.dumps({"settings": origin.settings, "inputs": {}}, indent=1))
+    elif settings.suites.resume == "never":
+        raise UsageError(
+            f"{out} holds a suite; go on with --resume auto, choose another --out, or remove it"
+        )
+    if change := first_change(out, read_object(mark), origin, free=MAY_CHANGE):
+        raise UsageError(change)
+    if not hold(out / "lock"):
+        raise UsageError(f"another process runs a suite in {out}; wait for its end")
+
+
+def _tell(settings: EvaluateSettings, failures: Mapping[str, TaskResult]) -> list[dict[str, str]]:
+    """Write the table of all tasks so far, whichever run they were done in, and return its rows."""
+    assert settings.suites.suite is not None
+    tasks, results = SUITES[settings.suites.suite], {}
+    for name in tasks:
+        note = settings.out / name / "result.json"
+        if name in failures:
+            results[name] = failures[name]
+        elif note.is_file():
+            results[name] = TaskResult(**read_object(note))
+    rows = table_rows(tasks, results)
+    command = as_command("evaluate", settings)
+    title = f"The suite {settings.suites.suite}: {settings.model.name}"
+    page = markdown(rows, title=title, notes=[NOTES, "", f"Made with `{command}`."])
+    write_at_once(settings.out / "results.md", page)
+    told = {name: result.as_json() for name, result in results.items()}
+    whole = {"command": command, "settings": as_json(settings), "rows": rows, "tasks": told}
+    write_at_once(settings.out / "results.json", json.dumps(whole, indent=1, ensure_ascii=False))
+    return rows

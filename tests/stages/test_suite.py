@@ -1,0 +1,206 @@
+"""evaluate --suite: tasks one after the other, each finished once, none lost by another."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bertworks
+
+Run = Callable[..., Any]
+Rows = Callable[..., list[dict[str, str]]]
+SECONDS_TO_WAIT = 120
+
+
+@pytest.fixture(scope="module", autouse=True)
+def environment() -> Iterator[None]:
+    """Let the commands of a suite find the package, and compute with one thread."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(bertworks.__file__).parents[1]))
+        patch.setenv("OMP_NUM_THREADS", "1")
+        yield
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory, make_rows: Rows) -> Path:
+    """Write two tasks of GLUE as they are published, a few rows each; the others are missing."""
+    folder = tmp_path_factory.mktemp("public") / "data"
+    write_rte(folder / "glue" / "RTE", make_rows)
+    mrpc = folder / "glue" / "MRPC"
+    mrpc.mkdir(parents=True)
+    head = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+    for seed, (name, count) in enumerate({"train": 20, "dev": 9, "test_labelled": 11}.items()):
+        pairs = make_rows(count, seed=seed, pairs=True)
+        lines = [f"{int(p['label'] == 'same')}\t7\t8\t{p['text']}\t{p['text_b']}\n" for p in pairs]
+        (mrpc / f"{name}.tsv").write_text(head + "".join(lines), encoding="utf-8")
+    return folder
+
+
+def write_rte(folder: Path, make_rows: Rows) -> None:
+    """Write a task with the columns of RTE."""
+    folder.mkdir(parents=True)
+    for seed, (name, count) in enumerate({"train": 21, "dev": 9}.items()):
+        pairs = make_rows(count, seed=seed, pairs=True)
+        lines = [f"{n}\t{p['text']}\t{p['text_b']}\t{p['label']}\n" for n, p in enumerate(pairs)]
+        (folder / f"{name}.tsv").write_text("index\tsentence1\tsentence2\tlabel\n" + "".join(lines))
+
+
+@dataclass(frozen=True)
+class Told:
+    """How a run of a suite ended, and the table as it was then."""
+
+    ended: Any
+    page: str
+    results: dict[str, Any]
+
+    @property
+    def tasks_run(self) -> set[str]:
+        """The tasks that were fine-tuned in this run."""
+        lines = [
+            line for line in self.ended.err.splitlines() if line.startswith("$ bertworks fine")
+        ]
+        return {Path(line.partition("--out ")[2].split()[0]).parent.name for line in lines}
+
+
+@pytest.fixture(scope="module")
+def runs(
+    tmp_path_factory: pytest.TempPathFactory,
+    pretrained: Path,
+    data: Path,
+    command: Run,
+    make_rows: Rows,
+) -> list[Told]:
+    """Run a suite that is killed after its first task, go on with one that fails, then mend it."""
+    out = tmp_path_factory.mktemp("suite") / "out"
+    words = ["evaluate", "--suite", "glue", "--data", data, "--model", pretrained, "--out", out]
+    words += ["--epochs", 1, "--limit", 20]
+    three = ["--only", "mrpc", "rte", "wnli"]
+    kill_after([*words, *three], out / "mrpc" / "result.json")
+    told = []
+    for more in (three, ["--only", "wnli"]):
+        ended = command(*words, *more, "--resume", "auto")
+        results = json.loads((out / "results.json").read_text())
+        told.append(Told(ended, (out / "results.md").read_text(), results))
+        if not (data / "glue" / "WNLI").exists():
+            write_rte(data / "glue" / "WNLI", make_rows)
+    return told
+
+
+def kill_after(words: list[Any], file: Path) -> None:
+    """Run a command with all that it starts, and kill them when a file appears."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bertworks", *map(str, words)],
+        start_new_session=True,
+        stderr=subprocess.DEVNULL,
+    )
+    started = time.monotonic()
+    while not file.exists() and process.poll() is None:
+        assert time.monotonic() - started < SECONDS_TO_WAIT
+        time.sleep(0.02)
+    assert process.poll() is None, "it ended before it could be killed"
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def row_of(told: Told, task: str) -> dict[str, str]:
+    """Return the first row of a task in a table."""
+    return next(row for row in told.results["rows"] if row["task"] == task)
+
+
+def test_a_killed_run_goes_on_with_the_next_task(runs: list[Told]) -> None:
+    assert runs[0].tasks_run == {"rte"}
+    assert "mrpc is finished already" in runs[0].ended.err
+    assert row_of(runs[0], "mrpc")["dev"]
+
+
+def test_the_failure_of_one_task_does_not_lose_the_others(runs: list[Told]) -> None:
+    said = runs[0].ended.refusal(1)
+    assert said.startswith("1 of 3 tasks failed (wnli); ")
+    assert said.endswith("tells why; mend it and go on with --resume auto")
+    assert row_of(runs[0], "rte")["dev"]
+    assert "failed: there is no " in row_of(runs[0], "wnli")["remark"]
+    assert "| wnli | accuracy |  |  |" in runs[0].page
+    assert runs[0].page in runs[0].ended.err
+
+
+def test_a_mended_task_is_run_and_all_stand_in_one_table(runs: list[Told]) -> None:
+    assert runs[1].ended.code == 0, runs[1].ended.err
+    assert runs[1].tasks_run == {"wnli"}
+    assert [row["task"] for row in runs[1].results["rows"]] == ["mrpc", "mrpc", "rte", "wnli"]
+    assert all(row["dev"] for row in runs[1].results["rows"])
+    assert "scores:\n  task" in runs[1].ended.out
+
+
+def test_scores_are_those_of_the_parts_that_have_labels(runs: list[Told]) -> None:
+    told = runs[1].results["tasks"]["mrpc"]
+    assert told["examples"] == {"train": 20, "dev": 9, "test": 11}
+    scores = {part: found[0]["accuracy"] for part, found in told["scores"].items()}
+    assert [round(scores[part] * count) for part, count in (("dev", 9), ("test", 11))] == [
+        pytest.approx(scores["dev"] * 9),
+        pytest.approx(scores["test"] * 11),
+    ]
+    assert f"{100 * scores['test']:.1f}" in {r["test"] for r in runs[1].results["rows"]}
+    assert row_of(runs[1], "rte")["test"] == ""
+
+
+def test_the_table_says_what_was_cut_short(runs: list[Told]) -> None:
+    assert "trained on the first 20 examples only" in row_of(runs[1], "rte")["remark"]
+    assert "Made with `bertworks evaluate" in runs[1].page
+    assert "| BERT-base |" in runs[1].page
+
+
+@pytest.fixture
+def words(pretrained: Path, data: Path, tmp_path: Path) -> list[Any]:
+    """Say the words of a suite."""
+    files = ["--data", data, "--model", pretrained, "--out", tmp_path / "out"]
+    return ["evaluate", "--suite", "glue", *files]
+
+
+def test_a_task_that_no_suite_has_is_refused(
+    words: list[Any], tmp_path: Path, command: Run
+) -> None:
+    said = command(*words, "--only", "mrcp").refusal(2)
+    assert said.startswith("the suite glue has no task 'mrcp'; did you mean mrpc?; it has ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_flags_of_suites_are_refused_without_one(
+    classifier: Path, labelled: dict[str, Path], tmp_path: Path, command: Run
+) -> None:
+    words = ["evaluate", "--model", classifier, "--data", labelled["dev"], "--out", tmp_path / "r"]
+    assert (
+        command(*words, "--seeds", 3).refusal(2) == "--seeds is for suites; name one with --suite"
+    )
+
+
+@pytest.mark.parametrize("flags", [["--columns", "text=a"], ["--zero-shot", "a", "b"]])
+def test_flags_that_say_nothing_to_a_suite_are_refused(
+    flags: list[str], words: list[Any], command: Run
+) -> None:
+    assert command(*words, *flags).refusal(2) == f"{flags[0]} is not for suites; leave it out"
+
+
+def test_a_model_that_is_none_is_refused_before_anything_is_written(
+    words: list[Any], tmp_path: Path, command: Run
+) -> None:
+    words[words.index("--model") + 1] = tmp_path / "none"
+    assert command(*words).refusal(1).startswith(f"there is no model folder {tmp_path / 'none'}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_gone_on_with_only_when_asked_and_with_the_same_settings(
+    words: list[Any], tmp_path: Path, command: Run
+) -> None:
+    only = ["--only", "qnli"]  # whose files are missing
+    assert command(*words, *only).code == 1
+    assert "go on with --resume auto, choose" in command(*words, *only).refusal(2)
+    said = command(*words, *only, "--resume", "auto", "--epochs", 7).refusal(2)
+    assert "was begun with epochs = None, now 7" in said
