@@ -8,7 +8,7 @@ The other side reads the examples that the suite has written, begins with the sa
 the same batch size, learning rate, epochs and seeds; the epoch that scores best on dev is kept on
 both sides, and the same scorers judge both. It is trained by the loop that transformers' Trainer
 runs (see peer.py), truncates what the network cannot read, and looks for answers in windows.
-Tasks for which transformers has no model of its own are left out. Scores are percent; `difference`
+Of tasks for which transformers has no model of its own it says so. Scores are percent; `difference`
 is ours less theirs. What is found is also written to OUT/peer.json.
 """
 
@@ -32,6 +32,7 @@ from peer import (
     encode_words,
     outputs_of,
     peer_name,
+    require_transformers,
     run_loop,
 )
 
@@ -40,6 +41,8 @@ from bertworks.core.quarantine import Quarantine
 from bertworks.data.rows import read_examples
 from bertworks.evaluation.suite_task import SuiteTask
 from bertworks.evaluation.suites import SUITES
+from bertworks.interop.hugging_face import open_folder
+from bertworks.interop.sentence_transformers import encoder_folder
 from bertworks.tasks.catalog import KINDS, learn_task
 from bertworks.tasks.task import Answer, Task
 
@@ -54,21 +57,43 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="some of its tasks")
     parser.add_argument("--device", choices=("cpu", "cuda"))
     asked = parser.parse_args()
+    results = asked.folder / "results.json"
+    if not results.is_file():
+        parser.error(f"there is no {results}; run bertworks evaluate --suite first")
+    told = json.loads(results.read_text(encoding="utf-8"))
+    if unknown := {*(asked.only or ())} - told["tasks"].keys():
+        parser.error(f"{results} has no {', '.join(unknown)}; it has {', '.join(told['tasks'])}")
+    require_transformers()
     mute()
     device = asked.device or ("cuda" if torch.cuda.is_available() else "cpu")
-    told = json.loads((asked.folder / "results.json").read_text(encoding="utf-8"))
     suite = SUITES[told["settings"]["suite"]]
     found: dict[str, dict[str, list[Scores]]] = {}
     print(f"{peer_name(trainer=False)}; torch {torch.__version__} on {device}")
     print(f"{'task':16}{'metric':16}{'part':6}{'ours':>14}{'theirs':>14}{'difference':>12}")
     for name, result in told["tasks"].items():
-        task = suite[name]
-        is_wanted = not asked.only or name in asked.only
-        if not is_wanted or result["failure"] or task.model_of or task.kind not in SIDES:
+        if asked.only and name not in asked.only:
             continue
-        found[name] = run_task(task, asked.folder / name, told["settings"], device)
-        report(name, task, result["scores"], found[name])
+        if why := why_alone(suite[name], asked.folder / name, result):
+            print(f"{name:16}{why}", flush=True)
+            continue
+        found[name] = run_task(suite[name], asked.folder / name, told["settings"], device)
+        report(name, suite[name], result["scores"], found[name])
         (asked.folder / "peer.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
+
+
+def why_alone(task: SuiteTask, folder: Path, result: dict[str, Any]) -> str | None:
+    """Say why a task has no other side, or return None where it has one."""
+    if result["failure"]:
+        return "has no scores of ours: it failed"
+    if task.model_of:
+        return f"is answered by the model of {task.model_of}"
+    if task.kind not in SIDES:
+        return f"has no peer: transformers has no class for {task.kind}"
+    with (folder / "train.jsonl").open(encoding="utf-8") as lines:
+        is_of_spans = task.kind == "tag" and "tokens" not in json.loads(next(lines))
+    if is_of_spans:
+        return "has no peer: transformers tags words, and these are spans of plain texts"
+    return None
 
 
 def report(
@@ -101,10 +126,11 @@ def run_task(
         if (folder / f"{part}.jsonl").is_file()
     }
     learned = learn_task(task.kind, parts["train"].examples)
+    reads = open_folder(encoder_folder(Path(settings["model"]))).config.max_positions
     scores: dict[str, list[Scores]] = {part: [] for part in parts if part != "train"}
     for seed in range(settings["seeds"]):
         torch.manual_seed(seed)
-        side = SIDES[task.kind](Path(settings["model"]), learned, task.longest or 512)
+        side = SIDES[task.kind](Path(settings["model"]), learned, min(task.longest or reads, reads))
         peer = Peer(
             side.model.to(device),
             side.collate,

@@ -33,9 +33,12 @@ from peer import (
     encode_texts,
     has_accelerate,
     peer_name,
+    require_transformers,
     run_loop,
     run_trainer,
 )
+
+from bertworks.core.errors import BertworksError
 
 Timed = dict[str, float]
 BATCH_SIZES = {"sentences": 32, "questions": 12}
@@ -60,6 +63,7 @@ def main() -> None:
     parser.add_argument("--side", nargs=3, metavar=("SIDE", "CASE", "FOLDER"))
     asked = parser.parse_args()
     device = asked.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    refuse_odd(parser, asked, device)
     if asked.side:
         side, case, folder = asked.side
         print(json.dumps(SIDES[side](case, Path(folder), device)))
@@ -70,8 +74,23 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for case in asked.cases:
             place = Path(folder) / case
-            write_case(case, place, asked, device)
+            try:
+                write_case(case, place, asked, device)
+            except BertworksError as error:
+                sys.exit(str(error))
             compare(case, place, device, asked.rounds)
+
+
+def refuse_odd(parser: argparse.ArgumentParser, asked: argparse.Namespace, device: str) -> None:
+    """Stop where something that is asked for is missing."""
+    for path in filter(None, (asked.model, asked.sentences, asked.questions)):
+        if not path.exists():
+            parser.error(f"there is no {path}")
+    if min(asked.rounds, 1 if asked.examples is None else asked.examples) < 1:
+        parser.error("--rounds and --examples are 1 or more")
+    if device == "cuda" and not torch.cuda.is_available():
+        parser.error("there is no GPU here; leave --device out")
+    require_transformers()
 
 
 def describe(device: str) -> str:

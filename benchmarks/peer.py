@@ -4,6 +4,7 @@ Features are made in advance by the fast tokenizer, batches are padded to their 
 (fused), a linear schedule, clipping, SDPA; bf16 on a GPU.
 """
 
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +27,12 @@ class Peer:
     lr: float
     device: str
     weight_decay: float = 0.01
+
+
+def require_transformers() -> None:
+    """Stop where there is nothing to compare with."""
+    if find_spec("transformers") is None:
+        sys.exit("transformers is not installed; pip install transformers, and run this again")
 
 
 def has_accelerate() -> bool:

@@ -47,6 +47,8 @@ def main() -> None:
     parser.add_argument("--times", type=int, nargs="+", default=[1, 4, 16])
     parser.add_argument("--kinds", nargs="+", choices=MAKERS, default=list(MAKERS))
     options = parser.parse_args()
+    if min(options.rows, *options.times) < 1:
+        parser.error("--rows and --times are 1 or more")
     os.environ |= GIVING_BACK  # noqa: TID251
     columns = "".join(f"{f'{times}x':>10}" for times in options.times)
     print(f"peak MB on {options.rows:,} rows, repeated\n{'':24}{columns}   bytes a row more")

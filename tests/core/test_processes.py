@@ -105,6 +105,26 @@ def test_the_processes_end_with_the_one_that_started_them() -> None:
         pytest.fail(f"{workers} live on")
 
 
+def test_a_process_ends_with_whoever_holds_its_input() -> None:
+    script = (
+        f"import sys, time; sys.path[:0] = [{str(SOURCES)!r}]\n"
+        "from bertworks.core.processes import end_with_input\n"
+        "end_with_input()\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    words = [sys.executable, "-c", script]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"ready\n"
+        other.stdin.write(b"what is said there does not matter")
+        other.stdin.flush()
+        assert other.poll() is None
+        other.stdin.close()
+        assert other.wait(timeout=60) == 1
+
+
 @given(st.lists(st.integers(0, 9)), st.integers(1, 20))
 def test_chunks_hold_every_item_in_order_and_no_more_than_they_must(
     sizes: list[int], least: int

@@ -111,6 +111,7 @@ def test_without_labels_texts_are_enough_and_labels_are_passed_over() -> None:
     ("names", "table", "form"),
     [
         (["said", "klass"], columns(texts(1), cycle("a b")), "label"),
+        (["said", "klass"], columns(texts(1), [*cycle("a b")[1:], "rare"]), "label"),
         (["said", "points"], columns(texts(1), cycle("1.5 2")), "score"),
     ],
 )

@@ -125,6 +125,9 @@ def test_a_header_has_a_name_that_is_known_or_given() -> None:
     assert is_header(["Body text", "Klass"], {"label": "Klass"})
     assert is_header(["Q", "x", "y"], {"choices": "x,y"})
     assert not is_header(["1", "2"], {"text": "1"})
+    assert not is_header(["pos", "Ok"], {}, [["neg", "x"], ["pos", "y"]])
+    assert is_header(["pos", "Ok"], {"label": "pos"}, [["neg", "x"], ["pos", "y"]])
+    assert is_header(["Text", "label"], {}, [["x", "0"], ["Text", "label"], ["y", "1"]])
 
 
 @pytest.mark.parametrize(
@@ -133,6 +136,14 @@ def test_a_header_has_a_name_that_is_known_or_given() -> None:
         ("sentence|label", "label"),
         ("sentence1|sentence2|similarity", "score"),
         ("question|sentence|label", "label"),
+        ("Text|Label", "label"),
+        ("Text|Aspect|Label", "aspect"),
+        ("text| label", "label"),
+        ("TEXT|SCORE", "score"),
+        ("first|last|text|label", "label"),
+        ("text|tags|label", "label"),
+        ("tokens|tags|label", "tags"),
+        ("text|first|second|label", "relation"),
         ("question|context|answers", "answers"),
         ("question|context|answer", "answers"),
         ("question|A|B|C|answer", "choice"),
@@ -151,12 +162,16 @@ def test_a_file_for_two_tasks_must_be_told_which() -> None:
         form_of(names, {})
     assert form_of(names, {"label": "entailment_judgment"}) == "label"
     assert form_of(names, {"score": "relatedness_score"}) == "score"
+    with pytest.raises(UsageError, match=r"its label or its Score; name"):
+        form_of(["text", "label", "Score"], {})
+    assert form_of(["text", "gold", "score"], {"label": "gold"}) == "label"
     with pytest.raises(DataError, match="may hold the tags"):
         form_of(["words", "pos", "ner"], {})
 
 
 def test_among_several_forms_our_own_names_come_first() -> None:
     assert choose_form(["text", "label"], {}, ("score", "label")) == "label"
+    assert choose_form(["Text", "Label"], {}, ("score", "label")) == "label"
     assert choose_form(["s1", "s2", "rating"], {}, ("label", "score")) == "score"
     assert choose_form(["s1", "s2"], {}, ("label", "score", "texts")) == "texts"
     assert choose_form(["body"], {}, ("label", "score")) is None

@@ -110,7 +110,7 @@ def test_columns_may_have_other_names(form: str) -> None:
         ("label", {"text_b": 7}, "'text_b' is empty or not a string"),
         ("label", {"label": 1.5}, "the label is 1.5; a label is a string, a whole number"),
         ("labels", {"labels": 3}, "'labels' is 3; it must be a list"),
-        ("labels", {"labels": None}, "no 'labels' (found text, labels)"),
+        ("labels", {"labels": None}, "'labels' is empty"),
         (
             "labels",
             {"labels": ["a", None]},
@@ -121,11 +121,14 @@ def test_columns_may_have_other_names(form: str) -> None:
         ("score", {"score": "much"}, "'score' is 'much'; it must be a finite number"),
         ("score", {"score": float("nan")}, "'score' is nan; it must be a finite number"),
         ("score", {"score": True}, "'score' is True; it must be a finite number"),
+        ("score", {"score": 10**400}, "000; it must be a finite number"),
+        ("tags", {"tokens": None, "text": "a", "spans": [[0, 1, "\ud800"]]}, "has no label"),
         ("tags", {"tags": ["O"]}, "2 tokens but 1 tags; each token needs one"),
         ("tags", {"tokens": []}, "'tokens' is empty"),
         ("tags", {"tokens": ["in", " "]}, "'tokens' holds ' ', which is no text"),
         ("answers", {"answers": [{"text": "Eve", "start": 7}]}, "'Eve' is not in its passage"),
         ("answers", {"answers": [{"text": " ", "start": 7}]}, "the answer ' ' is empty"),
+        ("answers", {"answers": [{"text": "Ada"}, {"text": "\ud800"}]}, "is empty or no text"),
         ("answers", {"answers": "Ada"}, "are no list of texts with starts"),
         ("choice", {"choices": ["Ada"]}, "less than two choices"),
         ("choice", {"label": 2}, "the label '2' names none of 2 choices"),
@@ -165,9 +168,10 @@ def test_answers_may_be_an_object_of_lists_or_none_at_all() -> None:
         assert make_example(row | {"answers": nothing}, 1, form="answers").answers == ()
 
 
-@pytest.mark.parametrize("label", [1, "1", "B", "Bob"])
-def test_a_choice_is_named_by_number_letter_or_text(label: object) -> None:
-    row = {"question": "who?", "choices": ["Ada", "Bob"], "label": label}
+@pytest.mark.parametrize("label", [1, "1", "B", "Bob", " Bob "])
+@pytest.mark.parametrize("choice", ["Bob", " Bob"])
+def test_a_choice_is_named_by_number_letter_or_text(label: object, choice: str) -> None:
+    row = {"question": "who?", "choices": ["Ada", choice], "label": label}
     assert make_example(row, 1, form="choice").label == 1
 
 

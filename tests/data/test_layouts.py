@@ -241,6 +241,51 @@ def test_a_first_row_like_a_header_is_warned_of_where_numbers_are_given(
     assert capsys.readouterr().err == ""
 
 
+def test_a_first_label_that_is_also_a_known_name_is_no_header(file: Write) -> None:
+    labels = ["pos", "neg", "pos"] * 4 + ["neg"]
+    path = file("a.tsv", tsv(labels, TEXTS))
+    for columns in ({}, {"label": "1", "text": "2"}):
+        assert [e.label for e in examples_of(path, "label", columns=columns)] == labels
+    joined = file("b.tsv", tsv(TEXTS, labels, header="text\tpos") * 2)
+    found = list(examples_of(joined, "label", columns={"label": "pos"}))
+    assert [e.text for e in found] == [*TEXTS, "text", *TEXTS]
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_the_header_of_a_csv_tells_the_mark_between_columns(file: Write, mark: str) -> None:
+    path = file(
+        "a.csv",
+        f'\ufeffText{mark}"Label"\r\nyes, I do{mark}0\r\n'.replace("yes, I do", '"yes, I do"'),
+    )
+    assert list(examples_of(path, "label")) == [TextExample("yes, I do", label="0", line=2)]
+    assert [e.text for e in examples_of(path, "label", labelled=False)] == ["yes, I do"]
+
+
+def test_labels_with_decimals_may_be_scores(file: Write) -> None:
+    path = file("a.csv", "sentence1,sentence2,label\n" + "x,y,2.5\nx,z,4.0\n" * 3)
+    with pytest.raises(UsageError, match="decimals in label, which may be labels or scores; name"):
+        tell_form(path, {})
+    assert tell_form(path, {}, among=("score",)) == "score"
+    whole = file("b.csv", path.read_text().replace("2.5", "2.0"))
+    assert tell_form(whole, {}) == "label"
+
+
+def test_a_given_name_may_have_spaces_around_it_in_the_file(file: Write) -> None:
+    path = file("a.csv", "Said, Gold Label\nyes I do, 0\n")
+    columns = {"text": "Said", "label": "Gold Label"}
+    found = TextExample("yes I do", label="0", line=2)
+    assert list(examples_of(path, "label", columns=columns)) == [found]
+    only = file("b.csv", path.read_text().replace("Said", "text"))
+    assert list(examples_of(only, "label", columns={"label": "Gold Label"})) == [found]
+
+
+def test_codes_of_rows_are_no_texts(file: Write) -> None:
+    codes = [f"train-{at:03x}{at}" for at in range(len(TEXTS))]
+    for labelled, columns in ((True, (codes, TEXTS, ZEROS_AND_ONES)), (False, (codes, TEXTS))):
+        found = list(examples_of(file("a.tsv", tsv(*columns)), "label", labelled=labelled))
+        assert [(e.text, e.text_b) for e in found] == [(text, None) for text in TEXTS]
+
+
 def test_a_headline_is_the_text_where_nothing_is_longer_or_it_is_given(file: Write) -> None:
     path = file("a.csv", "id,title,label\n7,some words,1\n")
     assert [e.text for e in examples_of(path, "label")] == ["some words"]
@@ -271,6 +316,9 @@ def test_given_columns_choose_within_a_layout(file: Write) -> None:
          "has the columns said, label, and which"),
         ("a.csv", "title,story,label\nx,longer than it,1\n", "label",
          r"a\.csv may have its text in title or in story, which is longer; choose with --columns"),
+        ("a.tsv", "text,label\nx,1\n", "label",
+         r"a\.tsv has one column only, which begins with 'text,label'; columns are parted by"),
+        ("a.csv", "one\ntwo, of it\nthree\n", "texts", "rows of different widths; quote texts"),
         ("a.json", '{"sentence": "x", "class": 1, "category": 2}\n', "label",
          "more than one column that may hold the label: class, category"),
     ],
@@ -288,7 +336,12 @@ def test_what_cannot_be_told_is_an_error_with_the_flag_to_give(
         ("a.json", SQUAD, "label", "holds SQuAD JSON, which is for the form 'answers', not for"),
         ("a.txt", "x $T$\nsoup\n1\n", "label", "aspects in three lines each, which is for"),
         ("a.txt", "plain prose\nof lines\n", "label", r"has no known format; its name should end"),
-        ("a.txt", "plain prose\nof lines\n", "tags", r"has no known format; its name should end"),
+        (
+            "a.txt",
+            "plain prose\nof lines\n",
+            "tags",
+            r"\.conllu, which .* or its lines have tabs or tags",
+        ),
     ],
 )
 def test_a_file_for_another_task_is_refused(

@@ -89,6 +89,24 @@ def test_rows_that_cannot_be_used_are_set_aside(ours) -> None:
     assert found.grades["q1"]["3"] == 2.0
 
 
+@pytest.mark.parametrize("row", ["q1\t3\t1", "q1\t5\tinf", "q1\t5\tnan"])
+def test_a_grade_that_is_given_twice_or_has_no_end_is_set_aside(ours, row: str) -> None:
+    same = ["q1\t3\t2"] * 20  # said again, but not changed
+    found, quarantine = read(ours(judgements=[*JUDGEMENTS, *same, row]))
+    assert quarantine.num_bad == 1
+    assert found.grades["q1"] == {"3": 2.0, "4": 0.0}
+
+
+def test_a_smart_document_that_is_there_twice_is_set_aside(tmp_path) -> None:
+    more = "".join(f".I {n}\n.W\nfiller {n}\n" for n in range(20, 60))
+    texts = SMART | {"my.all": SMART["my.all"] + more + ".I 1\n.W\nanother\n"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    found, quarantine = read(tmp_path)
+    assert found.documents["1"] == "title the wing of a plane ."
+    assert quarantine.num_bad == 1
+
+
 def test_what_is_no_retrieval_set_is_one_sentence(ours, tmp_path) -> None:
     with pytest.raises(DataError, match=r"holds no retrieval set.*queries\.jsonl"):
         read(tmp_path)

@@ -99,7 +99,7 @@ def test_bad_rows_of_tables_are_named_by_their_line_in_the_file(file: Write, suf
     assert [(example.text, example.line) for example in examples] == [("good", 2), ("last", 10)]
     assert sorted(bad) == [
         (3, "not UTF-8 at byte 4"),
-        (4, "no 'label' (found text, label)"),
+        (4, "'label' is empty"),
         (5, "holds a NUL character"),
         (7, "1 columns, but the header has 2"),
         (8, "3 columns, but the header has 2"),
@@ -132,8 +132,8 @@ def test_bad_rows_of_jsonl_are_named_by_their_line(file: Write) -> None:
         (5, "no 'text' (found label)"),
         (6, "'text' is empty or not a string"),
         (7, "no 'label' (found text)"),
-        (8, "no 'label' (found text, label)"),
-        (9, "no 'label' (found text, label)"),
+        (8, "'label' is empty"),
+        (9, "'label' is empty"),
         (10, "'text_b' is empty or not a string"),
         (11, "a value holds half of a surrogate pair"),
         (12, "a value holds half of a surrogate pair"),

@@ -13,6 +13,8 @@ from bertworks.core.quarantine import Quarantine
 from bertworks.data.tables import (
     SAMPLE,
     Table,
+    csv_reader,
+    names_columns,
     open_cells,
     open_objects,
     read_csv,
@@ -95,3 +97,25 @@ def test_rows_of_parquet_are_objects(tmp_path: Path) -> None:
 def test_a_table_of_nothing_has_no_rows(file: Write, content: str) -> None:
     table = open_cells(file("a.tsv", content), read_tsv, {})
     assert (table.names, table.sample, rows_of(table)) == ((), (), ([], []))
+
+
+def test_a_broken_row_of_csv_is_told_without_advice_to_programmers(file: Write) -> None:
+    quarantine = Quarantine()
+    assert list(read_csv(file("a.csv", "text,label\rx,1\r"), quarantine)) == []
+    [bad] = quarantine.rows
+    assert bad.reason == "not CSV: new-line character seen in unquoted field"
+
+
+def test_a_line_names_columns_by_any_mark_unless_it_is_prose() -> None:
+    assert names_columns("id;text")
+    assert names_columns("id,text,label")
+    assert not names_columns("Mind the title, text and body.")
+    assert not names_columns("What a title, text")
+
+
+def test_a_csv_without_known_names_is_parted_by_commas(file: Write) -> None:
+    path = file("a.csv", "ham;x,y\n")
+    assert list(csv_reader("ham;x,y", {})(path, Quarantine())) == [(1, ["ham;x", "y"])]
+    assert list(csv_reader("ham;x,y", {"label": "ham"})(path, Quarantine())) == [
+        (1, ["ham", "x,y"])
+    ]

@@ -1,5 +1,6 @@
 """Windows show every piece of a long input and fit their room."""
 
+import tracemalloc
 from itertools import pairwise
 
 import numpy as np
@@ -147,6 +148,16 @@ def test_every_place_is_asked_for_where_most_is_seen_around_it(length, room, wan
                 seen(place, *span) for span in cut_spans(length, room=room)
             )
             assert seen(place, start, end) >= 0
+
+
+def test_the_memory_for_many_windows_grows_with_the_text_alone() -> None:
+    places = np.arange(20_001)
+    tracemalloc.start()
+    windows = cut_centered(len(places), places, room=41)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(windows) > 600
+    assert most < 100 * len(places)
 
 
 @given(st.data(), st.integers(2, 90), st.integers(8, 60))

@@ -8,13 +8,16 @@ import torch
 from torch.nn import functional
 
 from bertworks.core.batch import Batch, Target
+from bertworks.core.device import Machine
 from bertworks.core.errors import DataError
 from bertworks.core.pieces import IGNORE
-from bertworks.data.examples import TextExample
+from bertworks.data.examples import TaggedExample, TextExample
+from bertworks.data.forms import make_example
 from bertworks.data.packing import Features, Goal, flatten
 from bertworks.evaluation.scoring import Judge, evaluate_objectives, evaluate_task
+from bertworks.evaluation.statistics import Interval
 from bertworks.tasks.answering import Answerer, windows_of
-from bertworks.tasks.catalog import make_task
+from bertworks.tasks.catalog import KINDS, learn_task, make_task
 from bertworks.tasks.electra import Electra
 from bertworks.tasks.task import Answer, Judged, Task, TaskModel, Verdict
 
@@ -69,6 +72,39 @@ def test_the_interval_is_that_of_the_metric_it_belongs_to() -> None:
     assert next(iter(judge.metrics())) == "macro_f1"
     assert judge.interval(judge.metrics())[0] == "accuracy"
     assert judge.interval({"macro_f1": 0.5}) is None
+
+
+def test_a_metric_that_happens_to_have_the_same_value_gets_no_interval() -> None:
+    judge = Judge(make_task("tag", ("O", "B-X")))
+    for tag in ("B-X", "O"):
+        example = TaggedExample("a", ((0, 1),), ("B-X",))
+        judge.add(example, {"tags": [tag], "probabilities": [0.9]})
+    assert judge.metrics()["recall"] == 0.5  # as is the share of texts that are right
+    assert judge.interval(judge.metrics()) is None
+
+
+def test_several_labels_have_the_interval_of_whole_sets() -> None:
+    judge = Judge(make_task("multilabel", LABELS))
+    for _ in range(2):
+        answer = {"probabilities": {"no": 0.1, "yes": 0.9}}
+        judge.add(TextExample("t", labels=("no",)), answer)
+    assert judge.metrics()["micro_f1"] == 0.0  # as is the share of right sets
+    assert judge.interval(judge.metrics()) == ("subset_accuracy", Interval(0.0, 0.0, 0.0))
+
+
+@pytest.mark.parametrize("kind", ["answer", "choose", "intent_slots", "relate", "multilabel"])
+def test_the_interval_is_around_the_value_of_its_metric(
+    kind, make_samples, config, tokenizer
+) -> None:
+    rows = make_samples(3).rows(kind, 7)
+    examples = [make_example(row, 1, form=KINDS[kind].form) for row in rows]
+    task = learn_task(kind, examples)
+    machine = Machine(torch.device("cpu"), "fp32")
+    answerer = Answerer(TaskModel(config, [task], seed=4), task, tokenizer, machine)
+    windows = windows_of(task, examples, tokenizer, longest=67)
+    judge = judged(task, answerer.answer(examples, windows), examples)
+    name, interval = judge.interval(judge.metrics())
+    assert judge.metrics()[name] == pytest.approx(interval.mean)
 
 
 def test_each_label_is_judged_by_itself_where_there_are_labels() -> None:

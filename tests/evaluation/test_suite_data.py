@@ -10,7 +10,14 @@ import pytest
 from bertworks.core.errors import DataError
 from bertworks.core.quarantine import Quarantine
 from bertworks.data.examples import TextExample
-from bertworks.evaluation.suite_data import find_file, gather, hold_out, write_at_once, write_parts
+from bertworks.evaluation.suite_data import (
+    find_file,
+    gather,
+    hold_out,
+    sample,
+    write_at_once,
+    write_parts,
+)
 from bertworks.evaluation.suite_task import Metric, Source, SuiteTask
 
 COLUMNS = ("text=sentence",)
@@ -73,13 +80,29 @@ def test_the_split_keeps_texts_together_and_does_not_depend_on_the_others() -> N
     assert fewer["dev"] == [example for example in whole["dev"] if example in examples[100:]]
 
 
-def test_parts_are_written_in_our_columns_with_the_first_examples_only(
+def test_parts_are_written_in_our_columns_and_the_limit_is_of_train_alone(
     data: Path, tmp_path: Path
 ) -> None:
+    whole = write_parts(TASK, "label", data=data, out=tmp_path / "whole")
+    rows = [json.loads(line) for line in whole.files["train"].read_text().splitlines()]
+    assert rows[:2] == [{"text": "a 0", "label": "0"}, {"text": "a 1", "label": "1"}]
     made = write_parts(TASK, "label", data=data, out=tmp_path / "out", limit=2)
-    assert made.counts == {"train": 2, "dev": 3}
-    rows = [json.loads(line) for line in made.files["train"].read_text().splitlines()]
-    assert rows == [{"text": "a 0", "label": "0"}, {"text": "a 1", "label": "1"}]
+    assert (made.counts, made.num_left_out) == ({"train": 2, "dev": 3}, 7)
+    few = [json.loads(line) for line in made.files["train"].read_text().splitlines()]
+    assert [row in rows for row in few] == [True, True]
+    beyond = write_parts(TASK, "label", data=data, out=tmp_path / "beyond", limit=99)
+    assert (beyond.counts["train"], beyond.num_left_out) == (9, 0)
+
+
+def test_a_sample_of_a_sorted_file_has_all_its_labels_and_stays_when_rows_are_added() -> None:
+    lines = [f"{label} {number}" for label in "abc" for number in range(200)]
+    few = sample(lines, 60)
+    counts = [sum(line.startswith(label) for line in few) for label in "abc"]
+    assert sum(counts) == 60
+    assert min(counts) > 10
+    assert few == sorted(few, key=lines.index)
+    assert set(few) <= set(sample(lines, 90))
+    assert sample(lines, None) == lines
 
 
 def test_parts_are_written_once(data: Path, tmp_path: Path) -> None:

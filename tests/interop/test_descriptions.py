@@ -221,6 +221,7 @@ def test_our_own_words_can_say_every_network(family: str, change: dict[str, Any]
         ({"num_labels": 3}, ("LABEL_0", "LABEL_1", "LABEL_2")),
         ({"id2label": {"1": "b", "0": "a"}}, ("a", "b")),
         ({"id2label": {0: "a", 1: "b"}}, ("a", "b")),
+        ({"id2label": {"0": 3, "1": True}}, ("3", "True")),
         ({}, ("LABEL_0", "LABEL_1")),
     ],
 )

@@ -470,6 +470,13 @@ def test_texts_are_pooled_within_their_bounds(lengths: list[int], seed: int) -> 
 # Ranking, and labels that were never learned
 
 
+@pytest.mark.parametrize("name", ["bare", "match"])
+@pytest.mark.parametrize(("query", "text"), [("a cat", None), (None, "a cat"), ("a cat", 7)])
+def test_only_texts_are_ranked(predictors, name: str, query, text) -> None:
+    with pytest.raises(DataError, match=r"input [12] is .*; only texts can be ranked"):
+        predictors[name].rank(query, [text])
+
+
 def test_candidates_are_ranked_by_vectors_or_by_a_model_of_pairs(predictors) -> None:
     query, candidates = TEXTS[0], [*TEXTS[1:], LONG]
     for name in ("bare", "match"):

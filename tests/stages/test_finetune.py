@@ -614,6 +614,10 @@ def test_seeds_that_are_finished_are_not_run_again(
     ended = command(*words, "--resume", "auto")
     assert f"{out / 'seed-0'} is finished already" in ended.err
     assert made_by_seeds(out) == whole
+    for name in ("manifest.json", "model.safetensors"):
+        (out / name).unlink()  # as if stopped while the best model was moved to its place
+    assert command(*words, "--resume", "auto").code == 0
+    assert made_by_seeds(out) == whole
     (out / "mine.txt").write_text("years of work")
     (out / "manifest.json").unlink()
     assert "exists already" in command(*words, "--resume", "auto").refusal(2)

@@ -81,7 +81,7 @@ def runs(
     """Run a suite that is killed after its first task, go on with one that fails, then mend it."""
     out = tmp_path_factory.mktemp("suite") / "out"
     words = ["evaluate", "--suite", "glue", "--data", data, "--model", pretrained, "--out", out]
-    words += ["--epochs", 1, "--limit", 20]
+    words += ["--epochs", 1, "--limit", 19]
     three = ["--only", "mrpc", "rte", "wnli"]
     kill_after([*words, *three], out / "mrpc" / "result.json")
     told = []
@@ -96,18 +96,28 @@ def runs(
 
 def kill_after(words: list[Any], file: Path) -> None:
     """Run a command with all that it starts, and kill them when a file appears."""
-    process = subprocess.Popen(
+    process = start(words)
+    wait_for(lambda: file.exists() or process.poll() is not None)
+    assert process.poll() is None, "it ended before it could be killed"
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def start(words: list[Any]) -> subprocess.Popen[bytes]:
+    """Start a command in a group of its own."""
+    return subprocess.Popen(
         [sys.executable, "-m", "bertworks", *map(str, words)],
         start_new_session=True,
         stderr=subprocess.DEVNULL,
     )
+
+
+def wait_for(is_so: Callable[[], Any]) -> None:
+    """Wait until something is so."""
     started = time.monotonic()
-    while not file.exists() and process.poll() is None:
+    while not is_so():
         assert time.monotonic() - started < SECONDS_TO_WAIT
         time.sleep(0.02)
-    assert process.poll() is None, "it ended before it could be killed"
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 def row_of(told: Told, task: str) -> dict[str, str]:
@@ -141,7 +151,7 @@ def test_a_mended_task_is_run_and_all_stand_in_one_table(runs: list[Told]) -> No
 
 def test_scores_are_those_of_the_parts_that_have_labels(runs: list[Told]) -> None:
     told = runs[1].results["tasks"]["mrpc"]
-    assert told["examples"] == {"train": 20, "dev": 9, "test": 11}
+    assert told["examples"] == {"train": 19, "dev": 9, "test": 11}
     scores = {part: found[0]["accuracy"] for part, found in told["scores"].items()}
     assert [round(scores[part] * count) for part, count in (("dev", 9), ("test", 11))] == [
         pytest.approx(scores["dev"] * 9),
@@ -152,9 +162,33 @@ def test_scores_are_those_of_the_parts_that_have_labels(runs: list[Told]) -> Non
 
 
 def test_the_table_says_what_was_cut_short(runs: list[Told]) -> None:
-    assert "trained on the first 20 examples only" in row_of(runs[1], "rte")["remark"]
+    remark = row_of(runs[1], "rte")["remark"]
+    assert "trained on 19 of 21 examples, chosen by a hash" in remark
     assert "Made with `bertworks evaluate" in runs[1].page
     assert "| BERT-base |" in runs[1].page
+
+
+def test_of_a_finished_task_the_models_remain_but_no_checkpoints(runs: list[Told]) -> None:
+    out = Path(runs[1].results["settings"]["out"])
+    for task in ("mrpc", "rte", "wnli"):
+        model = out / task / "seed-0"
+        assert (model / "model.safetensors").is_file()
+        assert [path.name for path in model.iterdir() if path.is_dir()] == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_command_that_a_suite_runs_does_not_outlive_it(number: int, words: list[Any]) -> None:
+    suite = start([*words, "--only", "mrpc", "--epochs", 500])
+    wait_for(lambda: children_of(suite.pid))
+    (child,) = children_of(suite.pid)
+    suite.send_signal(number)  # to the suite alone
+    suite.wait()
+    wait_for(lambda: not Path(f"/proc/{child}/exe").exists())
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the processes that a process has started."""
+    return [*map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
 
 
 @pytest.fixture

@@ -51,7 +51,14 @@ BAD = {
     "no dev": ('[a]\ntrain = "t"\n', "[a] has no dev; add the file of its examples"),
     "no weight": (f"[a]\n{FILES}weight = 0\n", "weight is 0, but it must be a number above 0"),
     "a name": (f'[a]\n{FILES}name = "b"\n', "[a] has a name, but it is named by its table"),
-    "no word": (f'["a.b"]\n{FILES}', "[a.b] cannot be the name of a task; choose another"),
+    "no word": (
+        f'["a.b"]\n{FILES}',
+        "[a.b] cannot be the name of a task; choose another, as a_b_task",
+    ),
+    "unknown task": (
+        f'[a]\n{FILES}task = "clasify"\n',
+        "[a]: task is 'clasify', but it must be classify",
+    ),
     "of a module": (f"[train]\n{FILES}", "[train] cannot be the name of a task"),
     "of the log": (f"[lr]\n{FILES}", "[lr] cannot be the name of a task; choose another, as lr_"),
 }

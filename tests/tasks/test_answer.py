@@ -323,6 +323,48 @@ def test_spaces_that_belong_to_pieces_are_no_part_of_an_answer(kinds) -> None:
                 assert text
 
 
+@pytest.mark.parametrize(
+    "passage", ["the   \n  cat", "a 😀 b 👩‍👩‍👧", "\x1ca", "ﬁne ﬂow", "שלום  עולם"]
+)
+def test_every_text_is_one_candidate_though_pieces_are_spaces_or_parts_of_characters(
+    kinds, passage: str
+) -> None:
+    example, random = QuestionExample("what?", passage), np.random.default_rng(8)
+    for tokenizer in kinds.values():
+        task = FindAnswer()
+        windows = task.features(example, tokenizer, longest=67)
+        for _ in range(20):
+            rows = [random.normal(0, 3, (len(w.goals["answer"].at), 2)) for w in windows]
+            found = task.decode(example, windows, rows, tokenizer)["candidates"]
+            places = {(candidate["start"], candidate["end"]) for candidate in found}
+            assert len(places) == len(found)
+            assert all(start < end for start, end in places)
+
+
+def test_a_candidate_can_be_found_for_every_gold_that_training_shows(kinds) -> None:
+    passage = "a  😀b   cat  ﬁne  "
+    for tokenizer in kinds.values():
+        task = FindAnswer(max_answer=40)
+        for start, end in itertools.combinations(range(len(passage) + 1), 2):
+            text = passage[start:end]
+            example = QuestionExample("what?", passage, (Found(text, start),))
+            if not text.strip():
+                continue
+            (window,) = task.features(example, tokenizer, longest=67)
+            rows = np.zeros((len(window.goals["answer"].at), 2))
+            rows[marked(window, START), 0] = rows[marked(window, END), 1] = 9.0
+            found = task.decode(example, [window], [rows], tokenizer)
+            assert text.strip() in found["answer"]
+
+
+def test_a_character_of_more_pieces_than_an_answer_may_have_is_given_nonetheless(kinds) -> None:
+    example, task = QuestionExample("what?", "😀"), FindAnswer(max_answer=1)
+    (window,) = task.features(example, kinds["byte-bpe"], longest=67)
+    rows = np.zeros((len(window.goals["answer"].at), 2))
+    assert len(rows) > 2
+    assert task.decode(example, [window], [rows], kinds["byte-bpe"])["answer"] == "😀"
+
+
 # Thresholds
 
 

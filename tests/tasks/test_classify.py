@@ -202,6 +202,18 @@ def test_focal_loss_follows_its_formula_and_scores_stay_as_they_are() -> None:
     )
 
 
+@pytest.mark.parametrize("focal", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("margin", [12.0, 18.0, 200.0])
+def test_focal_loss_of_a_label_that_is_surely_right_is_nearly_flat(
+    focal: float, margin: float
+) -> None:
+    logits = torch.tensor([[margin, 0.0, 0.0]], requires_grad=True)
+    Classify(LABELS, emphasis=Emphasis(focal=focal)).loss(
+        logits, Target(torch.tensor([0]))
+    ).backward()
+    assert logits.grad.abs().max() < 1e-4
+
+
 def test_one_label_alone_is_nothing_to_tell_apart() -> None:
     with pytest.raises(DataError, match=r"one label only \('a'\)"):
         learn_labels([TextExample("t", label="a")] * 3)

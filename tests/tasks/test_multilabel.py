@@ -117,6 +117,14 @@ def test_balance_and_focus_change_training_and_no_score() -> None:
     torch.testing.assert_close(task.loss(logits.detach(), Target(values)), plain)
 
 
+@pytest.mark.parametrize("margin", [12.0, 18.0, 200.0])
+def test_focal_loss_of_labels_that_are_surely_right_is_nearly_flat(margin: float) -> None:
+    logits = torch.tensor([[margin, -margin, margin]], requires_grad=True)
+    task = make_multilabel(LABELS, emphasis=LabelEmphasis(focal=0.5))
+    task.loss(logits, Target(torch.tensor([[1.0, 0.0, 1.0]]))).backward()
+    assert logits.grad.abs().max() < 1e-4
+
+
 def test_a_balanced_label_counts_as_much_where_it_is_as_where_it_is_not() -> None:
     sets = [("a",), ("a", "b"), ("a",), (), ("a",)]
     options = learn_label_sets(

@@ -50,7 +50,10 @@ def test_labels_are_names_or_names_with_descriptions() -> None:
     assert Choice.of(LABELS).descriptions == ("cat", "a dog", "北京")
 
 
-@pytest.mark.parametrize("labels", [["one"], ["a", "a"], ["a", " "], "ab", []])
+NO_CHOICES = [["one"], ["a", "a"], ["a", " "], "ab", [], ["a", "b=a"], {"a": "x", "b": "x"}]
+
+
+@pytest.mark.parametrize("labels", [*NO_CHOICES, [1, 2], {"a": None, "b": "x"}])
 def test_labels_that_leave_no_choice_are_refused(labels) -> None:
     with pytest.raises(UsageError):
         Choice.of(labels)
@@ -153,6 +156,25 @@ def test_the_label_of_entailment_is_known_by_its_name() -> None:
 def test_a_template_without_its_places_is_refused(by, template: str, choice) -> None:
     with pytest.raises(UsageError, match=r"the template .* must hold .* once"):
         make_zero_shot([FillMask()], choice, by=by, template=template)
+
+
+@pytest.mark.parametrize(
+    ("labels", "template", "said"),
+    [
+        (["cat", "Cat"], None, "the same pieces of the vocabulary"),
+        (["cat", "dog " * 90], None, "leaves no room for a text"),
+        (["cat", "dog"], "{text} " + "the " * 90 + "[MASK]", "leaves no room for a text"),
+    ],
+)
+def test_labels_that_no_cloze_can_ask_for_are_refused(labels, template, said, tokenizer) -> None:
+    task = ByCloze(Choice.of(labels), FillMask(), template=template)
+    with pytest.raises(UsageError, match=said):
+        task.features(TEXTS[0], tokenizer, longest=64)
+
+
+def test_a_way_that_there_is_not_is_named(choice) -> None:
+    with pytest.raises(UsageError, match="entailment, cloze, vectors, not by 'magic'"):
+        make_zero_shot([JUDGE], choice, by="magic")
 
 
 def test_pairs_and_unknown_gold_are_refused(choice, tokenizer) -> None:

@@ -80,6 +80,17 @@ def _await_end_of_parent() -> None:
     os._exit(1)
 
 
+def end_with_input() -> None:
+    """End this process, whatever it does, when whoever holds its standard input is gone."""
+    Thread(target=_await_end_of_input, daemon=True).start()
+
+
+def _await_end_of_input() -> None:
+    while os.read(0, 1):
+        pass
+    os._exit(1)
+
+
 def _do(item: Any) -> Any:
     assert _work is not None
     return _work(item)

@@ -1,6 +1,7 @@
 """Tables without a header: which column holds what, told from what stands in them."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ FEWEST_ROWS = 4  # fewer tell nothing about a column
 LONGEST_LABEL = 50  # characters
 MOST = 0.95
 MOST_NUMBERS = 3  # of different labels of pairs; more are perhaps grades
+_DIGIT = re.compile("[0-9]")
 _STARS = {"", "*", "?", "??", "?*", "*?"}
 
 
@@ -38,14 +40,30 @@ class Column:
         return self._are(lambda value: value.strip().lstrip("+-").isdecimal())
 
     @property
+    def has_decimals(self) -> bool:
+        """Tell whether the values are numbers, and some not whole."""
+        return self.is_number and any(
+            float(value) % 1 for value in self.values if _is_finite(value)
+        )
+
+    @property
     def is_count(self) -> bool:
-        """Tell whether it numbers the rows."""
-        return self.is_integer and len(set(self.values)) == len(self.values)
+        """Tell whether it numbers the rows, or names each by a code."""
+        is_key = self.is_integer or self.is_code
+        return is_key and len(set(self.values)) == len(self.values)
+
+    @property
+    def is_code(self) -> bool:
+        """Tell whether the values are made of digits and signs like those of ids and dates."""
+        return not self.is_number and self._are(
+            lambda value: value.isascii() and len(value.split()) == 1 and _DIGIT.search(value)
+        )
 
     @property
     def is_text(self) -> bool:
         """Tell whether nearly each row has words of its own."""
-        return not self.is_number and not self.is_label and self._are(lambda value: value.strip())
+        is_other = self.is_number or self.is_label or self.is_code
+        return not is_other and self._are(lambda value: value.strip())
 
     @property
     def begins_with_name(self) -> bool:
@@ -56,7 +74,9 @@ class Column:
         if rest.is_number:
             return not _is_finite(first)
         counts = Counter(rest.values)
-        return rest.is_label and first not in counts and min(counts.values()) > 1
+        num_single = [*counts.values()].count(1)
+        is_rare = num_single <= (1 - MOST) * len(rest.values)
+        return rest.is_label and first not in counts and is_rare
 
     def _are(self, is_so: Callable[[str], object]) -> bool:
         """Tell whether something is so of the values, but for a few bad rows."""

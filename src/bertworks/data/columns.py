@@ -68,6 +68,7 @@ _NEEDED = {  # one of each, beside what is sought
     "choice": (("question",), ("choices",)),
     "relation": (("text",), ("first",), ("second",)),
 }
+_TELLS_BESIDE = {"tags": ("tokens",), "first": ("second",)}  # alone they may be anything
 _SURE_SIGNS = {  # columns that no other form has together
     "choice": {"question", "choices", "label"},
     "answers": {"question", "passage", "answers"},
@@ -77,14 +78,21 @@ _OPTIONAL = {"choice": (("passage",),)}
 _PAIRED = ("label", "labels", "score", "texts")
 
 
-def is_header(cells: Sequence[str], given: Columns) -> bool:
-    """Tell whether the first row of a table names columns, known ones or those that were given."""
+def is_header(cells: Sequence[str], given: Columns, below: Sequence[Sequence[str]] = ()) -> bool:
+    """Tell whether the first row of a table names columns, known ones or those that were given.
+
+    A known name that comes again in its column is a value, such as the label `pos`.
+    """
     known = {alias for groups in ALIASES.values() for group in groups for alias in group}
     known |= {name for pair in PAIRS for name in pair} | {*COLUMNS} - {"id", "first", "second"}
-    folded = [_folded(cell) for cell in cells]
+    others = [row for row in below if row != cells]  # files that were joined have it twice
+    values = {pair for row in others for pair in enumerate(row)}
+    folded = [_folded(cell) for at, cell in enumerate(cells) if (at, cell) not in values]
     asked = {part for theirs in given.values() for part in (theirs, *theirs.split(","))}
     names = {name for name in asked if not name.isdecimal()}  # numbers are places, not names
-    return any(name in known for name in folded) or any(cell in names for cell in cells)
+    return any(name in known for name in folded) or any(
+        {cell, cell.strip()} & names for cell in cells
+    )
 
 
 def match_names(
@@ -115,7 +123,7 @@ def choose_form(names: Sequence[str], given: Columns, among: Sequence[str]) -> s
     """Return the first of several forms that a file has the columns of, by our names if it may."""
     for form in among:
         gold = FORMS[form].gold
-        if all(given.get(ours, ours) in names for ours in gold) and gold:
+        if all(_has(ours, names, given) for ours in gold) and gold:
             return form
     for form in sorted(among, key=lambda form: not FORMS[form].gold):
         found = match_names(names, form, given)
@@ -127,21 +135,34 @@ def choose_form(names: Sequence[str], given: Columns, among: Sequence[str]) -> s
 
 def form_of(names: Sequence[str], given: Columns) -> str:
     """Return the form that the names of columns speak of."""
-    told = next((form for ours, form in TELLTALES.items() if given.get(ours, ours) in names), None)
+    told = next((form for ours, form in TELLTALES.items() if _tells(ours, names, given)), None)
+    if told == "score":
+        return _label_or_score(names, given)
     if told:
         return told
     for form, sure in _SURE_SIGNS.items():
         if sure <= _matched(names, form, given).keys():
             return form
-    if "label" in given or "label" in names:
-        return "label"
-    label, score = (_alias(ours, ours, _free(names, given)) for ours in ("label", "score"))
-    score = {} if score.get("score") == "label" else score
-    if label and score:
+    return "label" if _has("label", names, given) else _label_or_score(names, given)
+
+
+def _tells(ours: str, names: Sequence[str], given: Columns) -> bool:
+    return all(_has(one, names, given) for one in (ours, *_TELLS_BESIDE.get(ours, ())))
+
+
+def _label_or_score(names: Sequence[str], given: Columns) -> str:
+    """Return which of both a file has or was given, if it is one of them."""
+    asked = [ours for ours in ("label", "score") if ours in given]
+    if asked:
+        return asked[-1]
+    free = _free(names, given)
+    own = {ours: free[ours] for ours in ("label", "score") if ours in free}
+    found = own or _alias("label", "label", free) | _alias("score", "label", free)
+    if len(found) > 1:
         raise UsageError(
-            f"may be meant for its {label['label']} or its {score['score']}; name the --task"
+            f"may be meant for its {found['label']} or its {found['score']}; name the --task"
         )
-    return "score" if score else "label"
+    return "score" if "score" in found else "label"
 
 
 def _matched(names: Sequence[str], form: str, given: Columns) -> dict[str, str]:
@@ -165,6 +186,11 @@ def cannot_tell(
         f"has {'' if has_names else 'no known header and '}the columns {', '.join(names)}, and "
         f"which of them hold what cannot be told; say it with --columns {flag}"
     )
+
+
+def _has(ours: str, names: Sequence[str], given: Columns) -> bool:
+    """Tell whether a column was given, or is there under our name."""
+    return given[ours] in names if ours in given else ours in map(_folded, names)
 
 
 def _folded(name: str) -> str:

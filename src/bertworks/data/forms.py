@@ -50,8 +50,7 @@ class Row:
     def value(self, name: str) -> Any:
         """Return what a column holds, whatever it is."""
         if not self.has(name):
-            found = ", ".join(self._values) or "nothing"
-            raise DataError(f"no {self._named(name)!r} (found {found})")
+            raise self._missing(name)
         return self._values[self._named(name)]
 
     def text(self, name: str) -> str:
@@ -76,9 +75,7 @@ class Row:
                 f"the {name} is {found!r}; a label is a string, a whole number or true/false"
             )
         if named is None:
-            raise DataError(
-                f"no {self._named(name)!r} (found {', '.join(self._values) or 'nothing'})"
-            )
+            raise self._missing(name)
         if not is_unicode(named):
             raise DataError("a value holds half of a surrogate pair")
         return named
@@ -104,10 +101,10 @@ class Row:
         found = self.value(name)
         try:
             number = math.nan if isinstance(found, bool) else float(found)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             number = math.nan
         if not math.isfinite(number):
-            raise DataError(f"{self._named(name)!r} is {found!r}; it must be a finite number")
+            raise DataError(f"{self._named(name)!r} is {found!r:.60}; it must be a finite number")
         return number
 
     def texts(self, name: str) -> tuple[str, ...]:
@@ -126,6 +123,12 @@ class Row:
         if not isinstance(found, list | tuple):
             raise DataError(f"{self._named(name)!r} is {found!r:.60}; it must be a list")
         return list(found)
+
+    def _missing(self, name: str) -> DataError:
+        if self._named(name) in self._values:
+            return DataError(f"{self._named(name)!r} is empty")
+        found = ", ".join(self._values) or "nothing"
+        return DataError(f"no {self._named(name)!r} (found {found})")
 
     def _named(self, name: str) -> str:
         return self._columns.get(name, name)
@@ -216,7 +219,7 @@ def _spans(row: Row, text: str) -> tuple[Span, ...]:
         except (KeyError, TypeError, ValueError):
             raise DataError(f"the span {item!r:.60} is not a start, an end and a label") from None
         place, name = _place((start, end), text), label_name(label)
-        if name is None:
+        if name is None or not is_unicode(name):
             raise DataError(f"the span {item!r:.60} has no label")
         found.append(Span(*place, name))
     found.sort(key=lambda span: span.start)
@@ -264,8 +267,8 @@ def _answer_pairs(row: Row) -> list[tuple[Any, Any]]:
 
 def _find_answer(text: Any, start: Any, passage: str) -> Found:
     """Return an answer at its place; one that stands elsewhere is taken where it is nearest."""
-    if not isinstance(text, str) or not text.strip():
-        raise DataError(f"the answer {text!r:.60} is empty or not a string")
+    if not isinstance(text, str) or not text.strip() or not is_unicode(text):
+        raise DataError(f"the answer {text!r:.60} is empty or no text")
     said = start if isinstance(start, int) and start >= 0 else 0
     if passage[said : said + len(text)] == text:
         return Found(text, said)
@@ -285,9 +288,9 @@ def _choice(row: Row) -> ChoiceExample:
 
 def _chosen(row: Row, choices: tuple[str, ...]) -> int:
     """Return which choice is meant by a number from 0 on, a letter or its very text."""
-    said = row.label()
-    if said in choices and not isinstance(row.value("label"), int):
-        return choices.index(said)
+    said, texts = row.label(), [choice.strip() for choice in choices]
+    if said in texts and not isinstance(row.value("label"), int):
+        return texts.index(said)
     letter = string.ascii_uppercase.find(said) if len(said) == 1 else -1
     index = int(said) if said.isdecimal() else letter
     if not 0 <= index < len(choices):

@@ -26,9 +26,10 @@ from bertworks.data.json_documents import json_layout, read_dream, read_list, re
 from bertworks.data.line_groups import is_aspects, read_aspects, read_intents, require_intents
 from bertworks.data.tables import (
     Table,
+    csv_reader,
+    names_columns,
     open_cells,
     open_objects,
-    read_csv,
     read_jsonl,
     read_parquet_rows,
     read_tsv,
@@ -43,7 +44,7 @@ from bertworks.data.tagged_lines import (
 )
 
 Rows = Iterator[tuple[int, dict[str, Any]]]
-SUFFIXES = (".jsonl", ".tsv", ".csv", ".parquet", ".json", ".conll", ".conllu", ".txt")
+SUFFIXES = (".jsonl", ".tsv", ".csv", ".parquet", ".json", ".conll", ".conllu")
 CONLL_SUFFIXES = (".conll", ".bio", ".iob", ".iob2", ".bmes", ".bioes", ".bilou")
 
 
@@ -139,7 +140,8 @@ def _find(file: Path, form: str | None, given: Columns) -> Layout | Table:
     if suffix == ".json":
         return _json(file, head)
     if suffix == ".csv":
-        return open_cells(file, read_csv, given)
+        first = next((line for line in head if line.strip()), "")
+        return open_cells(file, csv_reader(first, given), given)
     return _line_layout(suffix, head, form, given) or _tabbed(file, head, form, given)
 
 
@@ -149,7 +151,8 @@ def _tabbed(file: Path, head: Sequence[str], form: str | None, given: Columns) -
         return open_cells(file, read_tsv, given)
     raise UsageError(
         f"{file} has no known format; its name should end with {', '.join(SUFFIXES)}, which "
-        f"may be followed by {', '.join(COMPRESSIONS)}"
+        f"may be followed by {', '.join(COMPRESSIONS)}, or its lines have tabs or tags; bare texts "
+        "to predict from are a .tsv of one column"
     )
 
 
@@ -176,8 +179,10 @@ def _line_layout(
     if is_aspects(head):
         return ASPECTS
     has_tabs = any("\t" in line for line in head)
-    if has_tabs and is_header(head[0].split("\t"), given):
-        return None
+    if has_tabs:
+        first, *below = (line.split("\t") for line in head)
+        if is_header(first, given, below):
+            return None
     if not has_tabs and is_segmented(head):
         return SEGMENTED
     return CONLL if is_conll(head, any_tags=form == "tags") else None
@@ -202,7 +207,10 @@ def _table_form(table: Table, given: Columns, among: Sequence[str] | None = None
     if _clue_spans(table, "tags"):
         return "tags"
     if table.has_names or not table.sample:
-        return choose_form(table.names, given, among or ()) or form_of(table.names, given)
+        form = choose_form(table.names, given, among or ()) or form_of(table.names, given)
+        if form == "label" and not among:
+            _refuse_decimals(table, given)
+        return form
     if given:
         names = [*given.values()]
         return choose_form(names, given, among or ()) or form_of(names, given)
@@ -211,6 +219,15 @@ def _table_form(table: Table, given: Columns, among: Sequence[str] | None = None
     fitting = [form for form in by_gold if guess_columns(columns, form, labelled=True)]
     is_sure = len([form for form in fitting if FORMS[form].gold]) < 2
     return fitting[0] if fitting and is_sure else guess_form(columns)
+
+
+def _refuse_decimals(table: Table, given: Columns) -> None:
+    """Stop where what is named as a label is a number with decimals, so perhaps a score."""
+    label = match_names(table.names, "label", given).get("label")
+    if label and table.column(label).has_decimals:
+        raise UsageError(
+            f"has numbers with decimals in {label}, which may be labels or scores; name the --task"
+        )
 
 
 def _table_source(
@@ -250,11 +267,12 @@ def _by_name(given: Columns, table: Table) -> dict[str, str]:
     """Return the columns that are given by their numbers under their names."""
     if not table.has_places:
         return dict(given)
+    stripped = {name.strip(): name for name in reversed(table.names)}
 
     def named(theirs: str) -> str:
         at = int(theirs) if theirs.isdecimal() else 0
         is_number = theirs not in table.names and 0 < at <= len(table.names)
-        return table.names[at - 1] if is_number else theirs
+        return table.names[at - 1] if is_number else stripped.get(theirs, theirs)
 
     return {
         ours: theirs if theirs in table.names else ",".join(map(named, theirs.split(",")))
@@ -276,6 +294,7 @@ def _bare_columns(table: Table, form: str, given: Columns, *, labelled: bool) ->
         if missing_inputs(form, given) or not has_gold:
             raise _unknown(table, form, labelled=labelled)
         return given
+    _require_columns(table, is_enough=not (labelled and FORMS[form].gold))
     try:
         found = guess_columns([table.column(name) for name in table.names], form, labelled=labelled)
     except DataError as error:
@@ -284,6 +303,22 @@ def _bare_columns(table: Table, form: str, given: Columns, *, labelled: bool) ->
     if found is None:
         raise _unknown(table, form, labelled=labelled)
     return found
+
+
+def _require_columns(table: Table, *, is_enough: bool) -> None:
+    """Stop where rows seem to be parted at the wrong marks; one column may be enough."""
+    first = str(table.sample[0]["1"])
+    if not table.is_even:
+        raise DataError(
+            "has no known header and rows of different widths; quote texts that hold the mark "
+            "between columns, or give --columns by number"
+        )
+    if len(table.names) == 1 and (not is_enough or names_columns(first)):
+        raise DataError(
+            f"has one column only, which begins with {first!r:.30}; columns are parted by commas "
+            "in .csv (by semicolons only below a header of known names) and by tabs in .tsv; "
+            "rename the file, or write it with them"
+        )
 
 
 def _header_warning(file: Path, table: Table, given: Columns) -> str | None:

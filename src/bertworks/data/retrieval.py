@@ -3,6 +3,7 @@
 A folder holds them in a layout of our own or in that of the SMART system, compressed or not.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,7 +93,7 @@ def _read_smart(folder: Path, quarantine: Quarantine) -> RetrievalSet:
     texts = (text for _, text in _entries(queries, quarantine))
     made = RetrievalSet(
         {str(place): text for place, text in enumerate(texts, start=1)},
-        dict(_entries(documents, quarantine)),
+        _unlike(_entries(documents, quarantine), documents, quarantine),
     )
     quarantine.num_good += len(made.queries) + len(made.documents)
     for line, text in read_lines(judgements, quarantine):
@@ -104,6 +105,17 @@ def _read_smart(folder: Path, quarantine: Quarantine) -> RetrievalSet:
         except (DataError, ValueError) as error:
             quarantine.add(judgements, line, f"no judgement: {error}")
     return made
+
+
+def _unlike(entries: Iterator[tuple[str, str]], file: Path, quarantine: Quarantine) -> Texts:
+    """Return the texts by their numbers; of those with one number the first."""
+    texts: Texts = {}
+    for place, (number, text) in enumerate(entries, start=1):
+        if number in texts:
+            quarantine.add(file, place, f"the entry {number} was there before")
+        else:
+            texts[number] = text
+    return texts
 
 
 def _entries(file: Path, quarantine: Quarantine) -> Iterator[tuple[str, str]]:
@@ -127,9 +139,10 @@ def _grade(made: RetrievalSet, query: str, document: str, grade: float) -> None:
         if name not in known:
             kind = "query" if known is made.queries else "document"
             raise DataError(f"there is no {kind} {name!r}")
-    if not grade >= 0:
+    if not 0 <= grade < math.inf:
         raise DataError(f"the grade is {grade}; it must be 0 or more")
-    made.grades.setdefault(query, {})[document] = grade
+    if made.grades.setdefault(query, {}).setdefault(document, grade) != grade:
+        raise DataError(f"the document {document!r} has another grade for this query already")
 
 
 def _require(folder: Path, name: str) -> Path:

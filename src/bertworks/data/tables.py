@@ -19,6 +19,8 @@ from bertworks.data.columns import Columns, is_header
 Rows = Iterator[tuple[int, dict[str, Any]]]
 Cells = Iterator[tuple[int, list[str]]]
 SAMPLE = 1000  # rows that tell what the columns are
+CSV_MARKS = (",", ";", "\t")  # between columns, the surest first
+FEWEST_EVEN = 0.9  # of the rows of a table without a header have the same width
 
 
 @dataclass(frozen=True)
@@ -30,10 +32,11 @@ class Table:
     read: Callable[[Quarantine], Rows]
     has_names: bool = True
     has_places: bool = False  # its columns stand in an order, so they may be given by number
+    is_even: bool = True  # nearly all rows have as many columns
 
     def column(self, name: str) -> Column:
-        """Return what stands in one column of a table without a header."""
-        return Column(tuple(row[name] for row in self.sample))
+        """Return what stands in one column, as text."""
+        return Column(tuple(str(row[name]) for row in self.sample if name in row))
 
     def mean_length(self, name: str) -> float:
         """Return how many characters the texts of a column have."""
@@ -53,7 +56,7 @@ def open_objects(file: Path, read: Callable[[Path, Quarantine], Rows]) -> Table:
 def open_cells(file: Path, read: Callable[[Path, Quarantine], Cells], given: Columns) -> Table:
     """Return lines of cells as a table, with a header or without one."""
     rows = [cells for _, cells in islice(read(file, Quarantine()), SAMPLE) if any(cells)]
-    if not rows or is_header(rows[0], given):
+    if not rows or is_header(rows[0], given, rows[1:]):
         names = tuple(rows[0]) if rows else ()
         sample = [dict(zip(names, row, strict=True)) for row in rows[1:] if len(row) == len(names)]
         reader = partial(_with_header, file, read)
@@ -65,7 +68,8 @@ def open_cells(file: Path, read: Callable[[Path, Quarantine], Cells], given: Col
     kept = (row for row in rows if len(row) == width or (least and len(row) > least))
     sample = [dict(zip(names, row, strict=False)) for row in kept]
     bare_reader = partial(_without_header, file, read, names, has_extras=least is not None)
-    return Table(names, tuple(sample), bare_reader, has_names=False, has_places=True)
+    is_even = len(sample) >= FEWEST_EVEN * len(rows)
+    return Table(names, tuple(sample), bare_reader, False, True, is_even)
 
 
 def read_jsonl(file: Path, quarantine: Quarantine) -> Rows:
@@ -93,7 +97,23 @@ def read_tsv(file: Path, quarantine: Quarantine) -> Cells:
     return ((n, line.rstrip("\r\n").split("\t")) for n, line in read_lines(file, quarantine))
 
 
-def read_csv(file: Path, quarantine: Quarantine) -> Cells:
+def csv_reader(first: str, given: Columns) -> Callable[[Path, Quarantine], Cells]:
+    """Return how to read a CSV file: parted by commas, or as the names in its first line are."""
+    named = (mark for mark in CSV_MARKS if is_header(_cells(first, mark), given))
+    return partial(read_csv, mark=next(named, ","))
+
+
+def names_columns(line: str) -> bool:
+    """Tell whether a line is a header for one mark or another between its names, and no prose."""
+    marks = (mark for mark in CSV_MARKS if f"{mark} " not in line)
+    return any(is_header(_cells(line, mark), {}) for mark in marks)
+
+
+def _cells(line: str, mark: str) -> list[str]:
+    return [cell.strip().strip('"') for cell in line.split(mark)]
+
+
+def read_csv(file: Path, quarantine: Quarantine, mark: str = ",") -> Cells:
     """Yield each row with the line on which it begins; a broken one costs all lines it took."""
     taken: list[int] = []
 
@@ -102,14 +122,15 @@ def read_csv(file: Path, quarantine: Quarantine) -> Cells:
             taken.append(number)
             yield line
 
-    rows = csv.reader(lines(), strict=True)
+    rows = csv.reader(lines(), delimiter=mark, strict=True)
     while True:
         taken.clear()
         try:
             yield from ((taken[0], row) for row in islice(rows, 1))
         except csv.Error as error:
+            reason, *_ = str(error).split(" - ")  # the rest is advice to programmers
             for number in taken:
-                quarantine.add(file, number, f"not CSV: {error}")
+                quarantine.add(file, number, f"not CSV: {reason}")
         if not taken:
             return
 

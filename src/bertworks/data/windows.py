@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -47,11 +48,10 @@ def cut_centered(
     Places are rising; each is asked for once, and its number is returned, not itself.
     """
     spans = cut_spans(length, room=room)
-    starts, ends = (np.array(side)[:, None] for side in zip(*spans, strict=True))
-    before = np.where(starts == 0, length, places - starts)  # all there is at an end of the text
-    after = np.where(ends == length, length, ends - 1 - places)
-    best = np.minimum(before, after).argmax(axis=0)
-    return [(start, end, np.flatnonzero(best == n)) for n, (start, end) in enumerate(spans)]
+    # What two neighbours share is asked for in the first of them up to its middle.
+    middles = [(end - 1 + start) // 2 for (_, end), (start, _) in pairwise(spans)]
+    asked = np.split(np.arange(len(places)), np.searchsorted(places, middles, side="right"))
+    return [(start, end, own) for (start, end), own in zip(spans, asked, strict=True)]
 
 
 def cut_text(pieces: np.ndarray, *, room: int) -> list[np.ndarray]:

@@ -1,6 +1,5 @@
 """Scores: of a task's answers against the gold, and of pre-training on held-out text."""
 
-import math
 from array import array
 from collections.abc import Mapping, Sequence
 
@@ -15,7 +14,7 @@ from bertworks.data.examples import Example
 from bertworks.data.packing import Features
 from bertworks.evaluation.statistics import Interval, mean_interval
 from bertworks.tasks.answering import Answerer
-from bertworks.tasks.task import Answer, LabelTable, Learner, Scored, Tunable, Verdict
+from bertworks.tasks.task import Answer, Averaged, LabelTable, Learner, Scored, Tunable, Verdict
 from bertworks.training.plan import Evaluation
 
 
@@ -48,12 +47,12 @@ class Judge:
 
         None where no metric is, where answers have no scores of their own, or are too few.
         """
-        if len(self._scores) < max(self.count, 2):
+        if not isinstance(self._scorer, Averaged) or len(self._scores) < max(self.count, 2):
             return None
-        mean = float(np.mean(np.array(self._scores, np.float64)))
-        means = (name for name, value in metrics.items() if math.isclose(value, mean, rel_tol=1e-5))
-        name = next(means, None)
-        return None if name is None else (name, mean_interval(np.array(self._scores, np.float64)))
+        name = self._scorer.mean_metric
+        if name not in metrics:
+            return None
+        return name, mean_interval(np.array(self._scores, np.float64))
 
 
 def evaluate_task(

@@ -10,6 +10,7 @@ from typing import Any
 from bertworks.core.errors import DataError
 from bertworks.core.lines import COMPRESSIONS
 from bertworks.core.quarantine import Quarantine
+from bertworks.core.seeds import derive
 from bertworks.data.example_rows import row_of, subject_of
 from bertworks.data.rows import parse_columns, read_examples
 from bertworks.data.topic_pairs import split_names
@@ -24,7 +25,8 @@ class PartFiles:
 
     files: dict[str, Path]
     counts: dict[str, int]  # examples of each part
-    num_bad: int  # rows that were set aside
+    num_bad: int = 0  # rows that were set aside
+    num_left_out: int = 0  # examples of train beyond the limit
 
 
 def write_parts(
@@ -36,17 +38,27 @@ def write_parts(
         out.mkdir(parents=True, exist_ok=True)
         quarantine = Quarantine()
         parts = gather(task, form, data=data, quarantine=quarantine)
-        parts["train"] = parts.get("train", [])[:limit]
-        for name, examples in parts.items():
-            rows = (row_of(example, form=form) for example in examples)
-            lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
-            (out / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
+        lines = {
+            name: [json.dumps(row_of(example, form=form), ensure_ascii=False) for example in part]
+            for name, part in parts.items()
+        }
+        whole = len(lines.get("train", ()))
+        lines["train"] = sample(lines.get("train", []), limit)
+        for name, part in lines.items():
+            (out / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in part), "utf-8")
         quarantine.write(out)
-        counts = {name: len(examples) for name, examples in parts.items() if examples}
-        write_at_once(note, json.dumps({"counts": counts, "bad_rows": quarantine.num_bad}))
+        counts = {name: len(part) for name, part in lines.items() if part}
+        told = {"bad_rows": quarantine.num_bad, "left_out": whole - len(lines["train"])}
+        write_at_once(note, json.dumps({"counts": counts, **told}))
     told = json.loads(note.read_text(encoding="utf-8"))
     files = {name: out / f"{name}.jsonl" for name in told["counts"]}
-    return PartFiles(files, told["counts"], told["bad_rows"])
+    return PartFiles(files, told["counts"], told["bad_rows"], told["left_out"])
+
+
+def sample(lines: Sequence[str], limit: int | None) -> list[str]:
+    """Return as many lines as asked for, in order, chosen by their hash: files may be sorted."""
+    chosen = sorted(range(len(lines)), key=lambda place: derive(0, lines[place]))[:limit]
+    return [lines[place] for place in sorted(chosen)]
 
 
 def gather(task: SuiteTask, form: str, *, data: Path, quarantine: Quarantine) -> Parts:
@@ -60,9 +72,9 @@ def gather(task: SuiteTask, form: str, *, data: Path, quarantine: Quarantine) ->
     if task.held_out:
         parts = hold_out(parts, task.held_out, subject_of)
     if empty := [name for name, examples in parts.items() if not examples]:
+        file = next(iter(task.parts.values()))[0].file
         raise DataError(
-            f"{task.parts['train'][0].file} has too few examples to split {' and '.join(empty)} "
-            "off; give the whole set"
+            f"{file} has too few examples to split {' and '.join(empty)} off; give the whole set"
         )
     return parts
 

@@ -201,11 +201,11 @@ def _note(name: str, theirs: dict[str, Any], dialect: Dialect) -> TaskNote:
 def _labels(theirs: dict[str, Any]) -> tuple[str, ...]:
     """Return the labels in the order of their numbers, or numbered ones where none are named."""
     count = theirs.get("num_labels", 2)
-    labels = theirs.get("id2label") or {str(n): f"LABEL_{n}" for n in range(count)}
+    labels = theirs.get("id2label") or {n: f"LABEL_{n}" for n in range(count)}
     keys = [str(number) for number in range(len(labels))]
-    if {str(key) for key in labels} != set(keys) or len(set(labels.values())) < len(labels):
+    by_key = {str(key): str(label) for key, label in labels.items()}
+    if by_key.keys() != set(keys) or len({*by_key.values()}) < len(labels):
         raise ValueError(f"id2label {labels} does not number different labels from 0 on")
-    by_key = {str(key): label for key, label in labels.items()}
     return tuple(by_key[key] for key in keys)
 
 

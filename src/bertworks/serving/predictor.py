@@ -213,6 +213,7 @@ class Predictor:
         """Return the candidates, best first, by the model's answer to pairs or by vectors."""
         if isinstance(candidates, str):
             raise UsageError("rank takes a list of candidates; put the text into a list")
+        _refuse_others_than_texts([query, *candidates], "ranked; the query is input 1")
         scores = self.fits(candidates)([query])[0]
         order = np.argsort(-scores, kind="stable")
         return [Ranked(candidates[place], float(scores[place]), int(place)) for place in order]
@@ -330,10 +331,10 @@ def _merge_windows(
     return merged / np.bincount(owner, share, num_texts)[:, None].astype(np.float32)
 
 
-def _refuse_others_than_texts(inputs: Sequence[Any]) -> None:
+def _refuse_others_than_texts(inputs: Sequence[Any], done: str = "embedded") -> None:
     for number, item in enumerate(inputs, 1):
         if not isinstance(item, str) or not is_unicode(item):
-            raise DataError(f"input {number} is {item!r:.60}; only texts can be embedded")
+            raise DataError(f"input {number} is {item!r:.60}; only texts can be {done}")
 
 
 def _as_example(item: Input, number: int, form: str) -> Example:

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from bertworks.core.artifact import Origin, read_object, refuse_existing
+from bertworks.core.artifact import MANIFEST, Origin, read_object, refuse_existing
 from bertworks.core.device import Machine, prepare
 from bertworks.core.errors import DataError, UsageError
 from bertworks.core.lines import STANDARD_INPUT
@@ -275,8 +275,7 @@ def _run_seeds(settings: FinetuneSettings) -> dict[str, Any]:
     if settings.resume == "auto" and is_finished(out, origin, free=FREE):
         say(f"{out} is finished already")
         return {"model": str(out)}
-    is_begun = all(path.name.startswith("seed-") for path in out.glob("*"))
-    if settings.resume == "never" or not is_begun:
+    if settings.resume == "never" or not _is_begun(out):
         refuse_existing(out)
     found: dict[int, dict[str, float]] = {}
     for seed in range(settings.seed, settings.seed + settings.choice.seeds):
@@ -297,3 +296,9 @@ def _run_seeds(settings: FinetuneSettings) -> dict[str, Any]:
         f"dev_{chosen}_mean": fmean(scores.values()),
         f"dev_{chosen}_deviation": stdev(scores.values()),
     }
+
+
+def _is_begun(out: Path) -> bool:
+    """Tell whether a folder holds seeds alone, perhaps with a model that was half moved there."""
+    files = {path.name for path in out.glob("*") if not path.name.startswith("seed-")}
+    return MANIFEST not in files and files <= {path.name for path in out.glob("seed-*/*")}

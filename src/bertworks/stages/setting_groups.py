@@ -173,11 +173,11 @@ class SuiteSettings:
     seeds: Count = 1
     """Times each task is run, with the seeds 0, 1 and so on."""
     limit: Count | None = None
-    """Train on the first examples only, for trials."""
+    """Train on so many examples only, chosen by a hash, for trials."""
     epochs: Count | None = None
-    """Times every example is seen; by default as published for the task."""
+    """Times every example is seen; by default what the suite has for the task."""
     lr: Positive | None = None
-    """Highest learning rate; by default as published for the task."""
+    """Highest learning rate; by default what the suite has for the task."""
     resume: Literal["never", "auto"] = "never"
     """auto goes on with a suite in the same folder; tasks that are finished are not run again."""
 

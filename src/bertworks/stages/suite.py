@@ -9,6 +9,7 @@ OUT/results.md, .json      the table of all tasks so far
 
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -33,6 +34,11 @@ from bertworks.tasks.metrics import scikit_learn
 
 MAY_CHANGE = {"only", "resume", "device", "threads"}  # from one run in a folder to the next
 CHECKPOINT_EVERY = 500
+# The bertworks command in a process that does not outlive this one.
+COMMAND = (
+    "from bertworks.core.processes import end_with_input; end_with_input(); "
+    "from bertworks.cli.main import main; main()"
+)
 NOTES = (
     "Scores are percent, over several seeds the mean and its deviation. The best epoch is chosen "
     "on dev. Published figures of BERT-tiny to BERT-medium are those of Turc et al. (2019), of "
@@ -106,7 +112,7 @@ class _Runner:
         if task.kind is None:
             self.folder.mkdir(parents=True, exist_ok=True)
             found = {part: find_file(data / where.file) for part, (where,) in task.parts.items()}
-            return PartFiles(found, {}, 0)
+            return PartFiles(found, {})
         form = KINDS[task.kind].form
         return write_parts(task, form, data=data, out=self.folder, limit=self.chosen.limit)
 
@@ -134,6 +140,8 @@ class _Runner:
             "resume": "auto",
         }
         self._command("finetune", flags, made=out)
+        for name in ("checkpoints", "best"):  # several times as large as the model
+            shutil.rmtree(out / name, ignore_errors=True)
         return out
 
     def _evaluate(self, model: Path, data: Path, seed: int) -> dict[str, float]:
@@ -152,7 +160,8 @@ class _Runner:
         say(f"\n$ bertworks {shlex.join(words)}")
         said = ""
         with subprocess.Popen(
-            [sys.executable, "-m", "bertworks", *words],
+            [sys.executable, "-c", COMMAND, *words],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             encoding="utf-8",
@@ -160,14 +169,16 @@ class _Runner:
             for line in process.stdout or ():
                 said = line.rstrip("\n")
                 say(said)
+            process.wait()  # before its input is closed, which would end it
         if process.returncode:
             reason = said.removeprefix("bertworks: ")
             raise BertworksError(f"{name} ended with code {process.returncode}: {reason}")
 
     def _remarks(self, parts: PartFiles) -> tuple[str, ...]:
-        limit = self.chosen.limit if self.task.model_of is None else None
+        taken, left_out = parts.counts.get("train", 0), parts.num_left_out
+        whole = f"{taken + left_out:,} examples, chosen by a hash"
         remarks = [
-            f"trained on the first {limit:,} examples only" if limit else "",
+            f"trained on {taken:,} of {whole}" if left_out else "",
             f"{parts.num_bad} rows were set aside" if parts.num_bad else "",
         ]
         return tuple(filter(None, remarks))

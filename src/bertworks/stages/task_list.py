@@ -1,5 +1,6 @@
 """What a fine-tuning learns: one task by its flags, or several by a file with a table for each."""
 
+import re
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from torch import nn
 
 from bertworks.core.errors import UsageError
 from bertworks.core.settings import make_settings, read_values, settings_of
-from bertworks.stages.setting_groups import Positive, TaskSettings
+from bertworks.stages.setting_groups import Positive, TaskKind, TaskSettings
 from bertworks.stages.settings import FinetuneSettings
 
 OF_ONE_TASK = ("train", "dev", "task", "columns")
@@ -24,7 +25,7 @@ class TaskSource:
     """Labelled examples."""
     dev: Path
     """Labelled examples that choose the best epoch."""
-    task: str | None = None
+    task: TaskKind | None = None
     """The kind of task; by default the columns tell."""
     columns: tuple[str, ...] = ()
     """Other column names, as text=sentence."""
@@ -77,7 +78,8 @@ def _read_table(file: Path, name: str, table: Any) -> TaskSource:
     if not isinstance(table, dict):
         raise UsageError(f"{file} has {name!r} at its top, but it takes only tables of tasks")
     if not name.isidentifier() or hasattr(nn.ModuleDict, name) or name in IN_THE_LOG:
-        raise UsageError(f"{where} cannot be the name of a task; choose another, as {name}_task")
+        other = re.sub(r"\W", "_", f"{name}_task")
+        raise UsageError(f"{where} cannot be the name of a task; choose another, as {other}")
     given = {key.replace("-", "_"): value for key, value in table.items()}
     if isinstance(columns := given.get("columns"), dict):
         given["columns"] = [f"{ours}={theirs}" for ours, theirs in columns.items()]

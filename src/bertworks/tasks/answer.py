@@ -25,7 +25,7 @@ START, END = 1, 2  # what a candidate is, as bits
 NUM_CANDIDATES = 5
 MAX_ANSWER = 30  # pieces, where answers are not longer
 NEARLY_ALL = 0.99
-NEVER = -1e4  # the score of what may be no answer
+NEVER = -1e4  # what a span loses that may be no answer
 CUT_QUESTION = "no window shows the whole question; raise --longest"
 CUT_ANSWER = "no window shows the whole answer; raise --longest"
 LONG_ANSWER = "the answer has more pieces than may be given; raise --max-answer"
@@ -112,14 +112,13 @@ class FindAnswer:
         """Return the best span of all windows, unless no answer is likelier by the threshold."""
         offsets = np.array(tokenizer.encode(example.passage).offsets)
         scores = _span_scores(windows, logits, shape=(len(offsets), self.options["max_answer"]))
-        blank = [not example.passage[start:end].strip() for start, end in offsets]
-        scores[blank, 0] = NEVER
+        scores += _penalties(example.passage, offsets, longest=scores.shape[1])
         nullable = self.options["nullable"]
         total = np.logaddexp.reduce(np.append(scores, 0.0 if nullable else -np.inf), axis=None)
         order = np.argsort(-scores, axis=None, kind="stable")[:NUM_CANDIDATES]
-        candidates = []
+        candidates: list[Answer] = []
         for first, length in zip(*np.unravel_index(order, scores.shape), strict=True):
-            if np.isfinite(scores[first, length]):
+            if scores[first, length] > NEVER / 2 or not candidates:
                 place = _trimmed(example.passage, offsets[first][0], offsets[first + length][1])
                 probability = float(np.exp(scores[first, length] - total))
                 candidates.append({**place, "probability": probability})
@@ -176,8 +175,9 @@ def _gold(example: QuestionExample, offsets: np.ndarray) -> Span | None:
     """Return the pieces of the first answer that is found; it takes every piece it touches."""
     for found in example.answers or ():
         if found.start is not None:
-            first = int(np.searchsorted(offsets[:, 1], found.start, side="right"))
-            behind = int(np.searchsorted(offsets[:, 0], found.start + len(found.text)))
+            place = _trimmed(example.passage, found.start, found.start + len(found.text))
+            first = int(np.searchsorted(offsets[:, 1], place["start"], side="right"))
+            behind = int(np.searchsorted(offsets[:, 0], place["end"]))
             first = min(first, len(offsets) - 1)
             return first, max(first + 1, behind)
     if example.answers:
@@ -225,6 +225,22 @@ def _span_scores(
         own = best[window.note.start :][: len(spans)]
         np.maximum(own, spans, out=own)
     return best
+
+
+def _penalties(passage: str, offsets: np.ndarray, *, longest: int) -> np.ndarray:
+    """Return what each span loses: nothing if it takes all pieces of its text, and no space around.
+
+    So every text has one span, though pieces may be spaces, or parts of one character.
+    """
+    places = [_trimmed(passage, start, end) for start, end in offsets]
+    starts, ends = (np.array([place[edge] for place in places]) for edge in ("start", "end"))
+    is_text = starts < ends
+    highest = np.maximum.accumulate(np.where(is_text, starts, -1))
+    lowest = np.minimum.accumulate(np.where(is_text, ends, len(passage) + 1)[::-1])[::-1]
+    begins = is_text & (starts > np.append(-1, highest[:-1]))
+    closes = is_text & (ends < np.append(lowest[1:], len(passage) + 1))
+    closed = sliding_window_view(np.append(closes, np.zeros(longest - 1, bool)), longest)
+    return np.where(begins[:, None] & closed, 0.0, NEVER)
 
 
 def _trimmed(passage: str, start: int, end: int) -> Answer:

@@ -24,6 +24,8 @@ SEGMENT = re.compile(
 class AnswerScorer:
     """Adds up F1 and exact match, of questions with and without an answer apart."""
 
+    mean_metric = "f1"
+
     def __init__(self) -> None:
         self._sums = {has_gold: [0.0, 0.0, 0] for has_gold in (True, False)}
 

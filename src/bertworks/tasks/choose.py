@@ -107,6 +107,8 @@ class Choose:
 class ChoiceScorer:
     """Counts choices that are right."""
 
+    mean_metric = "accuracy"
+
     def __init__(self) -> None:
         self._right, self._count = 0, 0
 

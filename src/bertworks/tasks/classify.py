@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -26,6 +27,8 @@ from bertworks.tokenizer.tokenizer import Tokenizer
 OF_PAIRS = {"match", "next_sentence", "sentence_order", "aspect"}
 # The metrics that come before all others; by default accuracy.
 FIRST_METRICS = {"aspect": ("accuracy", "macro_f1"), "relate": ("macro_f1", "accuracy")}
+
+LEAST_WRONG = 1e-12  # of a label that is right
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class Classify:
             logits.float(), target.values, ignore_index=IGNORE, reduction="none"
         )
         if self.emphasis.focal and logits.requires_grad:
-            each = each * (1 - (-each).exp()) ** self.emphasis.focal
+            each = focused(each, self.emphasis.focal)
         return (each if target.weights is None else each * target.weights).sum()
 
     def decode(
@@ -130,6 +133,8 @@ class Labelled(Protocol):
 class LabelScorer:
     """Counts labels that are right."""
 
+    mean_metric = "accuracy"
+
     def __init__(self, task: Labelled, *, first: Sequence[str] = ()) -> None:
         self._task = task
         self._first = first  # the metrics that come before all others
@@ -175,6 +180,13 @@ def text_head(config: EncoderConfig, options: Options, *, num_labels: int) -> Te
         pooling=options["pooling"],
         dropout=config.dropout if dropout is None else dropout,
     )
+
+
+def focused(losses: Tensor, focal: float) -> Tensor:
+    """Return losses of which those count less that are small already."""
+    # At zero the root of a number is infinitely steep.
+    wrong = (-torch.expm1(-losses)).clamp(min=LEAST_WRONG)
+    return losses * wrong**focal
 
 
 def learn_labels(

@@ -170,6 +170,8 @@ class Embed:
 class CosineScorer:
     """Compares cosines with what is known of the pairs: labels or scores."""
 
+    mean_metric = "accuracy"
+
     def __init__(self, task: Embed) -> None:
         self._task = task
         self._labels, self._numbers = LabelScores(2), NumberScores()

@@ -131,6 +131,8 @@ class IntentSlots:
 class UtteranceScorer:
     """Counts utterances of which intent and all tags are right, intents, and slots."""
 
+    mean_metric = "whole_accuracy"
+
     def __init__(self, tag_set: TagSet) -> None:
         self._tag_set = tag_set
         self._slots = TagScores(tag_set.scheme)

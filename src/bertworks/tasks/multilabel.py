@@ -15,7 +15,7 @@ from bertworks.data.examples import TextExample
 from bertworks.data.packing import Features, Goal
 from bertworks.model.config import EncoderConfig
 from bertworks.model.encoder import Pooling
-from bertworks.tasks.classify import in_order, text_head, text_windows
+from bertworks.tasks.classify import focused, in_order, text_head, text_windows
 from bertworks.tasks.metrics import LabelSetScores
 from bertworks.tasks.task import Answer, Options, Rows, Verdict
 from bertworks.tokenizer.tokenizer import Tokenizer
@@ -80,7 +80,7 @@ class MultiLabel:
         moved = logits.float() + torch.tensor(self.options["prior"], device=logits.device)
         each = functional.binary_cross_entropy_with_logits(moved, gold, reduction="none")
         if self.emphasis.focal and logits.requires_grad:
-            each = each * (1 - (-each).exp()) ** self.emphasis.focal
+            each = focused(each, self.emphasis.focal)
         if self.emphasis.weights and logits.requires_grad:
             absent, present = torch.tensor(self.emphasis.weights, device=each.device).unbind(1)
             each = each * torch.where(gold > 0, present, absent)
@@ -138,6 +138,8 @@ def make_multilabel(
 
 class LabelSetScorer:
     """Counts labels that are right, label by label and as whole sets."""
+
+    mean_metric = "subset_accuracy"
 
     def __init__(self, task: MultiLabel) -> None:
         self._task = task

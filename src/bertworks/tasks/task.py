@@ -38,6 +38,13 @@ class LabelTable(Protocol):
         """Return precision, recall, F1 and the number of examples of each label."""
 
 
+@runtime_checkable
+class Averaged(Protocol):
+    """A scorer one of whose metrics is the mean of the answers' own scores."""
+
+    mean_metric: str
+
+
 @dataclass(frozen=True)
 class Verdict:
     """One answer beside what it should have been, as a person reads them."""

@@ -49,8 +49,12 @@ class Choice:
         pairs = labels.items() if isinstance(labels, Mapping) else map(_described, labels)
         described: dict[str, str] = {}
         for name, description in pairs:
-            if not name.strip() or not description.strip() or name in described:
+            if not _is_said(name) or not _is_said(description) or name in described:
                 raise UsageError(f"the label {name!r} is empty, undescribed or given twice")
+            if description in described.values():
+                raise UsageError(
+                    f"the label {name!r} is described as another one is; describe them differently"
+                )
             described[name] = description
         return cls(described)
 
@@ -198,6 +202,10 @@ class ByCloze:
             raise UsageError(
                 "one of the labels has no pieces in the vocabulary; choose other words"
             )
+        if len({*map(tuple, found)}) < len(found):
+            raise UsageError(
+                "two of the labels are the same pieces of the vocabulary; choose other words"
+            )
         return found
 
     def _windows(
@@ -214,6 +222,11 @@ class ByCloze:
                 parts.append(tokenizer.ids_of([part.rstrip() if before_mask else part])[0])
         taken = sum(len(part) for part in parts if part is not None)
         room = longest - tokenizer.specials.num_added(pair=False) - taken
+        if room < 1:
+            raise UsageError(
+                f"the template with its longest label takes {taken} pieces, which leaves no room "
+                f"for a text in {longest}; shorten them"
+            )
         found = []
         for window in cut_text(np.array(text, dtype=np.int64), room=room):
             pieces = np.concatenate([window if part is None else part for part in parts])
@@ -248,6 +261,8 @@ def make_zero_shot(
     tasks: Sequence[Task], choice: Choice, *, by: Way | None = None, template: str | None = None
 ) -> "ByEntailment | ByCloze | ByVectors":
     """Return the task that chooses in a way, or in the best way that the tasks of a model allow."""
+    if by is not None and by not in TEMPLATES:
+        raise UsageError(f"labels are told by {', '.join(TEMPLATES)}, not by {by!r}")
     judges = [task for task in tasks if isinstance(task, Classify)]
     fillers = [task for task in tasks if isinstance(task, FillMask)]
     judges.sort(key=lambda task: not is_judge_of_entailment(task))
@@ -295,9 +310,15 @@ def is_judge_of_entailment(task: Task) -> bool:
     return isinstance(task, Classify) and ENTAILED[0] in map(str.lower, task.labels)
 
 
-def _described(item: str) -> tuple[str, str]:
+def _described(item: Any) -> tuple[Any, Any]:
+    if not isinstance(item, str):
+        return item, item
     name, _, description = item.partition("=")
     return name, description or name
+
+
+def _is_said(text: Any) -> bool:
+    return isinstance(text, str) and bool(text.strip())
 
 
 def _checked(template: str | None, way: Way) -> str:
