@@ -86,15 +86,34 @@ class Choice:
         return self.labels.index(label)
 
 
-class ByEntailment:
-    """Each label as a sentence that the text may entail, judged by a model of pairs."""
+class _Judged:
+    """What both ways have in common that ask another task of the model, with its very head."""
 
     kind = "classify"
 
-    def __init__(self, choice: Choice, judge: Classify, *, template: str | None = None) -> None:
+    def __init__(self, choice: Choice, judge: Task) -> None:
         self.choice, self.labels = choice, choice.labels
         self.name, self.options = judge.name, dict[str, Any]()
         self._judge = judge
+
+    def head(self, config: EncoderConfig) -> nn.Module:
+        """Make the head of the judge."""
+        return self._judge.head(config)
+
+    def loss(self, logits: Tensor, target: Target) -> Tensor:
+        """Return the judge's loss."""
+        return self._judge.loss(logits, target)
+
+    def scorer(self) -> LabelScorer:
+        """Return what counts right labels."""
+        return LabelScorer(self.choice)
+
+
+class ByEntailment(_Judged):
+    """Each label as a sentence that the text may entail, judged by a model of pairs."""
+
+    def __init__(self, choice: Choice, judge: Classify, *, template: str | None = None) -> None:
+        super().__init__(choice, judge)
         self._entailed = judge.labels.index(entailed_label(judge))
         pattern = _checked(template, "entailment")
         self._claims = [pattern.replace("{label}", text) for text in choice.descriptions]
@@ -112,14 +131,6 @@ class ByEntailment:
             )
         ]
 
-    def head(self, config: EncoderConfig) -> nn.Module:
-        """Make the head of the judge."""
-        return self._judge.head(config)
-
-    def loss(self, logits: Tensor, target: Target) -> Tensor:
-        """Return the judge's loss."""
-        return self._judge.loss(logits, target)
-
     def decode(
         self,
         example: TextExample,
@@ -133,20 +144,12 @@ class ByEntailment:
         means = np.stack([rows[owners == label].mean(axis=0) for label in range(len(self.labels))])
         return self.choice.answer(_log_softmax(means)[:, self._entailed])
 
-    def scorer(self) -> LabelScorer:
-        """Return what counts right labels."""
-        return LabelScorer(self.choice)
 
-
-class ByCloze:
+class ByCloze(_Judged):
     """Each label as what may stand behind the masks of a pattern, judged by a fill-mask model."""
 
-    kind = "classify"
-
     def __init__(self, choice: Choice, judge: FillMask, *, template: str | None = None) -> None:
-        self.choice, self.labels = choice, choice.labels
-        self.name, self.options = judge.name, dict[str, Any]()
-        self._judge = judge
+        super().__init__(choice, judge)
         pattern = _checked(template, "cloze")
         self._parts = [part for part in re.split(r"(\{text\}|\[MASK\])", pattern) if part]
 
@@ -162,14 +165,6 @@ class ByCloze:
             for num_masks in sorted(lengths)
             for window in self._windows(text, num_masks, tokenizer, longest, example.line)
         ]
-
-    def head(self, config: EncoderConfig) -> nn.Module:
-        """Make the head of the judge."""
-        return self._judge.head(config)
-
-    def loss(self, logits: Tensor, target: Target) -> Tensor:
-        """Return the judge's loss."""
-        return self._judge.loss(logits, target)
 
     def decode(
         self,
@@ -188,10 +183,6 @@ class ByCloze:
             for pieces in self._label_pieces(tokenizer)
         ]
         return self.choice.answer(np.array(scores))
-
-    def scorer(self) -> LabelScorer:
-        """Return what counts right labels."""
-        return LabelScorer(self.choice)
 
     def _label_pieces(self, tokenizer: Tokenizer) -> list[list[int]]:
         # Some tokenizers have other pieces for a word behind a space.
