@@ -58,11 +58,11 @@ class PlaceHead(nn.Module):
     """Which label each place that is asked for has: a linear layer on its vector."""
 
     def __init__(
-        self, config: EncoderConfig, *, target: str, num_labels: int, dropout: float = 0.0
+        self, config: EncoderConfig, *, target: str, num_labels: int, dropout: float | None = 0.0
     ) -> None:
         super().__init__()
         self.target = target
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = _dropout(config, dropout)
         self.output = nn.Linear(config.hidden_size, num_labels)
 
     def forward(self, hidden: Tensor, batch: Batch, encoder: Encoder) -> Tensor:
@@ -78,11 +78,11 @@ class ChainHead(nn.Module):
     """
 
     def __init__(
-        self, config: EncoderConfig, *, target: str, num_labels: int, dropout: float = 0.0
+        self, config: EncoderConfig, *, target: str, num_labels: int, dropout: float | None = 0.0
     ) -> None:
         super().__init__()
         self.target = target
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = _dropout(config, dropout)
         self.output = nn.Linear(config.hidden_size, num_labels)
         self.beginnings = nn.Parameter(torch.zeros(num_labels))
         self.transitions = nn.Parameter(torch.zeros(num_labels * num_labels))  # row by row
@@ -112,11 +112,11 @@ class PlacesHead(nn.Module):
         target: str,
         num_places: int,
         num_labels: int,
-        dropout: float = 0.0,
+        dropout: float | None = 0.0,
     ) -> None:
         super().__init__()
         self.target = target
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = _dropout(config, dropout)
         self.output = nn.Linear(num_places * config.hidden_size, num_labels)
 
     def forward(self, hidden: Tensor, batch: Batch, encoder: Encoder) -> Tensor:
@@ -136,11 +136,11 @@ class TextHead(nn.Module):
         *,
         num_labels: int,
         pooling: Pooling | None = None,
-        dropout: float = 0.0,
+        dropout: float | None = 0.0,
     ) -> None:
         super().__init__()
         self.pooling = pooling
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = _dropout(config, dropout)
         self.output = nn.Linear(config.hidden_size, num_labels)
 
     def forward(self, hidden: Tensor, batch: Batch, encoder: Encoder) -> Tensor:
@@ -158,6 +158,11 @@ class VectorHead(nn.Module):
     def forward(self, hidden: Tensor, batch: Batch, encoder: Encoder) -> Tensor:
         """Return one vector per text, [N, D]."""
         return pool_texts(hidden.float(), batch.layout, self.pooling)
+
+
+def _dropout(config: EncoderConfig, rate: float | None) -> nn.Dropout:
+    """Make the dropout before a head's linear layer; None stands for the encoder's own rate."""
+    return nn.Dropout(config.dropout if rate is None else rate)
 
 
 def _at(hidden: Tensor, batch: Batch, target: str) -> Tensor:

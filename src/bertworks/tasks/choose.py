@@ -13,7 +13,7 @@ from bertworks.data.windows import View, cut_beside
 from bertworks.model.config import EncoderConfig
 from bertworks.model.encoder import Pooling
 from bertworks.model.groups import grouped_log_softmax
-from bertworks.model.heads import TextHead
+from bertworks.tasks.classify import text_head
 from bertworks.tasks.task import Answer, Options, Rows, Verdict
 from bertworks.tokenizer.tokenizer import Tokenizer
 
@@ -64,13 +64,7 @@ class Choose:
 
     def head(self, config: EncoderConfig) -> nn.Module:
         """Make a linear layer that says how well a choice fits."""
-        pooling, dropout = self.options["pooling"], self.options["dropout"]
-        return TextHead(
-            config,
-            num_labels=1,
-            pooling=pooling,
-            dropout=config.dropout if dropout is None else dropout,
-        )
+        return text_head(config, self.options, num_labels=1)
 
     def loss(self, logits: Tensor, target: Target) -> Tensor:
         """Return the summed cross-entropy of the right choice among those of its window."""

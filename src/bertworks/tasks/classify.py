@@ -173,12 +173,11 @@ def text_windows(
 
 def text_head(config: EncoderConfig, options: Options, *, num_labels: int) -> TextHead:
     """Make a linear layer on the vector of a text, as the options say."""
-    dropout = options["dropout"]
     return TextHead(
         config,
         num_labels=num_labels,
         pooling=options["pooling"],
-        dropout=config.dropout if dropout is None else dropout,
+        dropout=options["dropout"],
     )
 
 

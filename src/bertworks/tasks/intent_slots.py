@@ -80,12 +80,11 @@ class IntentSlots:
 
     def head(self, config: EncoderConfig) -> nn.Module:
         """Make a linear layer on the vectors of the first token and of the words."""
-        rate = self.options["dropout"]
         return PlaceHead(
             config,
             target=self.name,
             num_labels=len(self.labels),
-            dropout=config.dropout if rate is None else rate,
+            dropout=self.options["dropout"],
         )
 
     def loss(self, logits: Tensor, target: Target) -> Tensor:

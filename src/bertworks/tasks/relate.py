@@ -60,13 +60,12 @@ class Relate:
 
     def head(self, config: EncoderConfig) -> nn.Module:
         """Make a linear layer on the vectors of the marks before both places."""
-        dropout = self.options["dropout"]
         return PlacesHead(
             config,
             target=self.name,
             num_places=2,
             num_labels=len(self.labels),
-            dropout=config.dropout if dropout is None else dropout,
+            dropout=self.options["dropout"],
         )
 
     def loss(self, logits: Tensor, target: Target) -> Tensor:

@@ -61,13 +61,12 @@ class Tag:
 
     def head(self, config: EncoderConfig) -> nn.Module:
         """Make a linear layer on the vector of each word, or a conditional random field."""
-        rate = self.options["dropout"]
         make = ChainHead if self.options["crf"] else PlaceHead
         return make(
             config,
             target=self.name,
             num_labels=len(self.labels),
-            dropout=config.dropout if rate is None else rate,
+            dropout=self.options["dropout"],
         )
 
     def loss(self, logits: Tensor, target: Target) -> Tensor:
