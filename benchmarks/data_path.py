@@ -3,23 +3,26 @@
     python benchmarks/data_path.py [--shards FOLDER] [--workers 0 1 2 4] [--size modern-12x512]
 
 Batches of 131,072 tokens (25 % hidden, texts of at most 128 pieces) are made from shards, given or
-made up, by each number of worker processes. With a GPU the network of --size trains on them, and
-the share of the time that it waits for the next batch is shown; without one, the rate alone.
+made up, by each number of worker processes. With a GPU the network of --size trains on them, first
+on one batch again and again, then on each batch as it is made; what is lost between the two is the
+share of the time that the device waits for data. Without a GPU the rate alone is shown.
 """
 
 import argparse
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from bertworks.core.batch import Batch
 from bertworks.core.pieces import SpecialIds
 from bertworks.core.settings import Ramp
 from bertworks.data.corpus_batches import BatchPlan, CorpusBatches
-from bertworks.data.loader import load
+from bertworks.data.loader import Ahead, load
 from bertworks.data.masking import Masking
 from bertworks.data.shards import Shards, ShardWriter, TokenizedDocuments
 from bertworks.model.config import EncoderConfig
@@ -29,6 +32,8 @@ from bertworks.tasks.task import TaskModel
 SPECIALS = SpecialIds(pad=0, unknown=1, first=2, separator=3, mask=4)
 VOCABULARY = 16_384
 TOKENS, LONGEST = 131_072, 128
+WARM = 5  # steps before the clock starts
+Step = Callable[[Batch], None]
 
 
 def main() -> None:
@@ -44,35 +49,32 @@ def main() -> None:
         masking = Masking(shards.specials, shards.vocab_size, rate=0.25)
         plan = BatchPlan(tokens=Ramp(TOKENS, TOKENS), longest=LONGEST, objectives=("fill_mask",))
         batches = CorpusBatches(shards, masking, plan)
-        batches.at(0)  # plans the epoch
+        step = make_step(asked.size, shards.vocab_size)
+        top = rate_of(step, Ahead(iter([batches.at(0)] * (asked.steps + WARM))))
+        if torch.cuda.is_available():
+            print(f"one batch again and again: {top / 1e3:,.0f} k tokens/s")
         for workers in asked.workers:
-            measure(batches, workers, asked, vocab_size=shards.vocab_size)
+            made = load(batches, first=0, last=asked.steps + WARM, workers=workers)
+            rate = rate_of(step, Ahead(made))
+            made.close()
+            lost = f", {1 - rate / top:.1%} lost to waiting" if torch.cuda.is_available() else ""
+            print(f"{workers} workers: {rate / 1e3:,.0f} k tokens/s{lost}", flush=True)
 
 
-def measure(
-    batches: CorpusBatches, workers: int, asked: argparse.Namespace, *, vocab_size: int
-) -> None:
-    """Train, or only count, over some steps, and print the rate and the wait."""
-    step = make_step(asked.size, vocab_size)
-    made = load(batches, first=0, last=asked.steps + 5, workers=workers)
-    waited, tokens, started = 0.0, 0, time.perf_counter()
-    for number in range(asked.steps + 5):
-        before = time.perf_counter()
-        (batch,) = next(made)
-        waited += time.perf_counter() - before
-        tokens += len(batch.tokens)
+def rate_of(step: Step, ahead: Ahead) -> float:
+    """Return the tokens per second of a loop that looks at every loss."""
+    tokens, started = 0, time.perf_counter()
+    for number, (batch,) in enumerate(ahead):
         step(batch)
-        if number == 4:  # the first steps warm up
-            finish()
-            waited, tokens, started = 0.0, 0, time.perf_counter()
-    finish()
-    taken = time.perf_counter() - started
-    made.close()
-    rate, share = tokens / taken, waited / taken
-    print(f"{workers} workers: {rate / 1e3:,.0f} k tokens/s, {share:.1%} of it waiting", flush=True)
+        ahead.fetch()  # as the training loop does, while the device computes
+        finish()
+        tokens += len(batch.tokens)
+        if number == WARM - 1:
+            tokens, started = 0, time.perf_counter()
+    return tokens / (time.perf_counter() - started)
 
 
-def make_step(size: str, vocab_size: int):  # noqa: ANN201
+def make_step(size: str, vocab_size: int) -> Step:
     """Return a training step on the GPU, or one that does nothing."""
     if not torch.cuda.is_available():
         return lambda batch: None
@@ -80,14 +82,13 @@ def make_step(size: str, vocab_size: int):  # noqa: ANN201
     model = TaskModel(config, [make_task("fill_mask")]).cuda().train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
-    def step(batch) -> None:  # noqa: ANN001
+    def step(batch: Batch) -> None:
         with torch.autocast("cuda", torch.bfloat16):
             sums = model(batch.to(torch.device("cuda")))
         (sums["fill_mask"] / batch.targets["fill_mask"].count).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
-        torch.cuda.synchronize()  # as a loop that looks at every loss
 
     return step
 

@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from multiprocessing import active_children
 from pathlib import Path
@@ -15,7 +15,7 @@ from bertworks.core.batch import Batch, Layout, Target
 from bertworks.core.pieces import SpecialIds
 from bertworks.core.settings import Ramp
 from bertworks.data.corpus_batches import BatchPlan, CorpusBatches
-from bertworks.data.loader import load
+from bertworks.data.loader import Ahead, load
 from bertworks.data.masking import Masking
 from bertworks.data.shards import Shards
 
@@ -183,3 +183,25 @@ def test_without_a_last_step_batches_come_for_as_long_as_they_are_taken(
         [part.ids for part in parts] for parts in expected
     ]
     assert not active_children()
+
+
+def test_a_batch_that_was_fetched_ahead_is_the_next_one(batches: CorpusBatches) -> None:
+    ahead = Ahead(load(batches, first=2, last=6, workers=0))
+    found = []
+    for parts in ahead:
+        ahead.fetch()
+        ahead.fetch()  # a second time changes nothing
+        found.append(list(map(everything, parts)))
+    assert found == [list(map(everything, batches.at(step))) for step in range(2, 6)]
+
+
+def test_what_fails_ahead_is_raised_when_its_batch_is_asked_for(batches: CorpusBatches) -> None:
+    def make() -> Iterator[list[Batch]]:
+        yield batches.at(0)
+        raise ValueError("the second one")
+
+    ahead = Ahead(make())
+    next(ahead)
+    ahead.fetch()
+    with pytest.raises(ValueError, match="the second one"):
+        next(ahead)

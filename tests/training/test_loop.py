@@ -103,16 +103,15 @@ class CrashingBatches:
         return self.batches.at(step)
 
 
-class SignallingBatches:
-    """Batches that send this process a signal while a chosen step is made."""
+def signalling(model: nn.Module, batch: Batch, number: int) -> nn.Module:
+    """Let a model send this process a signal while it computes on one batch."""
 
-    def __init__(self, batches: Batches, during: int, number: int) -> None:
-        self.batches, self.during, self.number = batches, during, number
+    def send(_: nn.Module, given: tuple[Batch]) -> None:
+        if given[0].ids == batch.ids:
+            os.kill(os.getpid(), number)
 
-    def at(self, step: int) -> list[Batch]:
-        if step == self.during:
-            os.kill(os.getpid(), self.number)
-        return self.batches.at(step)
+    model.register_forward_pre_hook(send)
+    return model
 
 
 class Drawing(nn.Module):
@@ -788,9 +787,10 @@ def test_a_signal_ends_the_run_after_the_step_at_hand_and_nothing_is_lost(
     train(make_model(dropout=0.3), make_batches(), plan, run=whole, machine=machine)
     run = make_run("signalled")
     before = signal.getsignal(number)
-    batches = SignallingBatches(make_batches(), during, number)
+    batches = make_batches()
+    model = signalling(make_model(dropout=0.3), batches.at(during)[0], number)
     with pytest.raises(InterruptedRunError, match=f"after step {during + 1};") as raised:
-        train(make_model(dropout=0.3), batches, plan, run=run, machine=machine)
+        train(model, batches, plan, run=run, machine=machine)
     assert raised.value.exit_code == code
     assert signal.getsignal(number) is before
     assert [path.name for path in whole_checkpoints(run.folder)] == [f"step-{during + 1:08d}"]
@@ -803,8 +803,9 @@ def test_a_signal_during_the_last_step_lets_the_run_end_well(
     make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun, machine: Machine
 ) -> None:
     run = make_run()
-    batches = SignallingBatches(make_batches(), PLAN.steps - 1, signal.SIGTERM)
-    at = train(make_model(), batches, PLAN, run=run, machine=machine)
+    batches = make_batches()
+    model = signalling(make_model(), batches.at(PLAN.steps - 1)[0], signal.SIGTERM)
+    at = train(model, batches, PLAN, run=run, machine=machine)
     assert at.step == PLAN.steps
     assert len(whole_checkpoints(run.folder)) == 1
 
@@ -1025,9 +1026,10 @@ def test_nested_training_shows_nothing_and_leaves_signals_alone(
     received: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: received.append(number))
     try:
-        batches = SignallingBatches(make_batches(), 2, signal.SIGTERM)
+        batches = make_batches()
+        model = signalling(make_model(), batches.at(2)[0], signal.SIGTERM)
         plan = replace(PLAN, is_nested=True)
-        at = train(make_model(), batches, plan, run=make_run(), machine=machine)
+        at = train(model, batches, plan, run=make_run(), machine=machine)
     finally:
         signal.signal(signal.SIGTERM, before)
     assert (at.step, received) == (PLAN.steps, [signal.SIGTERM])

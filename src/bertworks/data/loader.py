@@ -5,7 +5,7 @@ import signal
 import threading
 from collections.abc import Generator, Iterator
 from multiprocessing import active_children
-from typing import Protocol
+from typing import Protocol, Self
 
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -55,6 +55,39 @@ def load(
         del made  # asks the workers to end
         for process in started:  # one that is stuck would keep this process from ending
             process.kill()
+
+
+class Ahead:
+    """Batches in their order, the next of which can be fetched before it is asked for.
+
+    What fails then is raised when the batch is asked for.
+    """
+
+    def __init__(self, made: Iterator[list[Batch]]) -> None:
+        self._made = made
+        self._fetched: list[list[Batch] | Exception | None] = []
+
+    def fetch(self) -> None:
+        """Take the next batch from where it is made."""
+        if not self._fetched:
+            try:
+                self._fetched.append(next(self._made, None))
+            except Exception as error:
+                self._fetched.append(error)
+
+    def __iter__(self) -> Self:
+        """Return itself: batches are given once."""
+        return self
+
+    def __next__(self) -> list[Batch]:
+        """Return the next batch."""
+        self.fetch()
+        parts = self._fetched.pop()
+        if isinstance(parts, Exception):
+            raise parts
+        if parts is None:
+            raise StopIteration
+        return parts
 
 
 class _ByStep(Dataset[list[Batch] | Exception]):

@@ -76,14 +76,18 @@ def _sees(queries, keys, left, right):
 
 @triton.jit
 def _weigh(scores, places, length, scale, left, right, NEAR: tl.constexpr, BLOCK: tl.constexpr):
-    """Turn products into weights: softmax over what a token sees."""
+    """Turn products into weights: softmax over what a token sees.
+
+    A row beyond the text may see nothing. Its scores are alike, but not to the last bit when
+    product and difference are one step; so the top stays above what is unseen, which weighs 0.
+    """
     if length < BLOCK:
         scores += tl.where(places < length, 0.0, -1e30)[None, :]
     if NEAR:
         scores = tl.where(_sees(places[:, None], places[None, :], left, right), scores, -1e30)
-    top = tl.max(scores, 1) * scale
+    top = tl.maximum(tl.max(scores, 1) * scale, -1e29)
     weights = tl.exp2(scores * scale - top[:, None])
-    return weights * (1 / tl.sum(weights, 1))[:, None]
+    return weights * (1 / tl.maximum(tl.sum(weights, 1), 1e-9))[:, None]
 
 
 @triton.jit
@@ -91,13 +95,11 @@ def _read_text(
     qkv, texts, starts, table, longest, num_heads, scale, left, right,
     TURNS: tl.constexpr, NEAR: tl.constexpr, BLOCK: tl.constexpr, SIZE: tl.constexpr,
 ):
-    """Load what one head sees of a text; return its rows, its angles, its vectors, its weights."""
+    """Load what one head sees of a text; return its start, its angles, its vectors, its weights."""
     text, head = tl.load(texts + tl.program_id(0)), tl.program_id(1)
     start = tl.load(starts + text)
     length = tl.load(starts + text + 1) - start
     places, halves, columns = tl.arange(0, BLOCK), tl.arange(0, SIZE // 2), tl.arange(0, SIZE)
-    rows = start + places
-    far = rows.to(tl.int64)[:, None]
     is_half = (places < length)[:, None] & (halves >= 0)[None, :]
     inside = (places < length)[:, None] & (columns >= 0)[None, :]
     width = num_heads * SIZE
@@ -106,13 +108,14 @@ def _read_text(
         angle = table + places[:, None] * (SIZE // 2) + halves[None, :]
         cosine = tl.load(angle, mask=is_half, other=1.0)
         sine = tl.load(angle + longest * (SIZE // 2), mask=is_half, other=0.0)
-    at = qkv + far * (3 * width) + head * SIZE
-    q1, q2 = _load_turned(at + halves, cosine, sine, is_half, SIZE // 2, TURNS)
-    k1, k2 = _load_turned(at + width + halves, cosine, sine, is_half, SIZE // 2, TURNS)
-    v = tl.load(at + 2 * width + columns, mask=inside, other=0.0)
+    at = qkv + start.to(tl.int64) * (3 * width) + head * SIZE
+    steps = places[:, None] * (3 * width)  # within a text 32 bits are enough
+    q1, q2 = _load_turned(at + (steps + halves), cosine, sine, is_half, SIZE // 2, TURNS)
+    k1, k2 = _load_turned(at + width + (steps + halves), cosine, sine, is_half, SIZE // 2, TURNS)
+    v = tl.load(at + 2 * width + (steps + columns), mask=inside, other=0.0)
     scores = tl.dot(q2, tl.trans(k2), tl.dot(q1, tl.trans(k1)))
     weights = _weigh(scores, places, length, scale, left, right, NEAR, BLOCK)
-    return rows, places, inside, is_half, cosine, sine, q1, q2, k1, k2, v, weights
+    return start, places, inside, is_half, cosine, sine, q1, q2, k1, k2, v, weights
 
 
 @triton.jit(do_not_specialize=["seed", "threshold", "left", "right", "longest"])
@@ -123,20 +126,20 @@ def attend_short_forward(
     SIZE: tl.constexpr,
 ):
     """Attend with one head of a text that fits into one tile."""
-    rows, places, inside, _, _, _, _, _, _, _, v, weights = _read_text(
+    start, places, inside, _, _, _, _, _, _, _, v, weights = _read_text(
         qkv, texts, starts, table, longest, num_heads, scale, left, right, TURNS, NEAR, BLOCK, SIZE,
     )
-    head, width, far = tl.program_id(1), num_heads * SIZE, rows.to(tl.int64)[:, None]
+    head, width = tl.program_id(1), num_heads * SIZE
     columns = tl.arange(0, SIZE)
     if DROPS:
-        row_bits = scramble(rows * num_heads + head, seed)[:, None]
+        row_bits = scramble((start + places) * num_heads + head, seed)[:, None]
         is_kept = keeps(row_bits, scramble(places, seed ^ 0x5BD1E995)[None, :], threshold)
         weights = _drop(weights, is_kept, scale)
     gathered = tl.dot(weights.to(v.dtype), v)
     if DROPS:
         gathered *= keep_scale
-    to = out + far * width + head * SIZE + columns
-    tl.store(to, gathered, mask=inside)
+    to = out + start.to(tl.int64) * width + head * SIZE
+    tl.store(to + (places[:, None] * width + columns), gathered, mask=inside)
 
 
 @triton.jit(do_not_specialize=["seed", "threshold", "left", "right", "longest"])
@@ -147,33 +150,36 @@ def attend_short_backward(
     SIZE: tl.constexpr,
 ):
     """Undo `attend_short_forward`: the weights are computed again, nothing was kept."""
-    rows, places, inside, is_half, cosine, sine, q1, q2, k1, k2, v, weights = _read_text(
+    start, places, inside, is_half, cosine, sine, q1, q2, k1, k2, v, weights = _read_text(
         qkv, texts, starts, table, longest, num_heads, scale, left, right, TURNS, NEAR, BLOCK, SIZE,
     )
-    head, width, far = tl.program_id(1), num_heads * SIZE, rows.to(tl.int64)[:, None]
+    head, width = tl.program_id(1), num_heads * SIZE
     halves, columns = tl.arange(0, SIZE // 2), tl.arange(0, SIZE)
-    do = tl.load(grad + far * width + head * SIZE + columns, mask=inside, other=0.0)
+    near = grad + start.to(tl.int64) * width + head * SIZE
+    do = tl.load(near + (places[:, None] * width + columns), mask=inside, other=0.0)
     dweights = tl.dot(do, tl.trans(v))
     dropped = weights
     if DROPS:
-        row_bits = scramble(rows * num_heads + head, seed)[:, None]
+        row_bits = scramble((start + places) * num_heads + head, seed)[:, None]
         is_kept = keeps(row_bits, scramble(places, seed ^ 0x5BD1E995)[None, :], threshold)
         dropped = _drop(weights, is_kept, scale)
         dweights = _drop(dweights, is_kept, scale)
-    to = qkv_grad + far * (3 * width) + head * SIZE
+    to = qkv_grad + start.to(tl.int64) * (3 * width) + head * SIZE
+    steps = places[:, None] * (3 * width)
     dv = tl.dot(tl.trans(dropped.to(do.dtype)), do)
     if DROPS:
         dv *= keep_scale
-    tl.store(to + 2 * width + columns, dv, mask=inside)
+    tl.store(to + 2 * width + (steps + columns), dv, mask=inside)
     delta = tl.sum(dweights * weights, 1)
     # Scores are powers of two: scale holds the logarithm of e, which the gradient has not.
     slope = scale * 0.6931471805599453 * keep_scale
     dscores = (weights * (dweights - delta[:, None]) * slope).to(q1.dtype)
     dq1, dq2 = tl.dot(dscores, k1), tl.dot(dscores, k2)
-    _store_turned_back(to + halves, dq1, dq2, cosine, sine, is_half, SIZE // 2, TURNS)
+    to += steps + halves
+    _store_turned_back(to, dq1, dq2, cosine, sine, is_half, SIZE // 2, TURNS)
     flipped = tl.trans(dscores)
     dk1, dk2 = tl.dot(flipped, q1), tl.dot(flipped, q2)
-    _store_turned_back(to + width + halves, dk1, dk2, cosine, sine, is_half, SIZE // 2, TURNS)
+    _store_turned_back(to + width, dk1, dk2, cosine, sine, is_half, SIZE // 2, TURNS)
 
 
 @triton.jit(do_not_specialize=["seed", "threshold", "left", "right"])

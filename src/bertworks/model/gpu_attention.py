@@ -19,6 +19,7 @@ from bertworks.model.positions import Turn, rotate
 UNSEEN = 2**30  # a reach that no text has
 # What measured best on a H200.
 TURN = {"ROWS": 4, "HEADS": 16, "num_warps": 4}
+SHORT_FORWARD = {"maxnreg": 128}  # two programs fit where one would, each waiting for memory
 FORWARD = {"QUERIES": 64, "KEYS": 64, "num_warps": 4, "num_stages": 3}
 BACKWARD_QUERIES = {"QUERIES": 64, "KEYS": 32, "num_warps": 4, "num_stages": 3}
 BACKWARD_KEYS = {"QUERIES": 32, "KEYS": 64, "num_warps": 4, "num_stages": 2}
@@ -58,10 +59,11 @@ class _AttendShort(Function):
 
         out = _make_out(ctx, qkv, look, dropout)
         ctx.flags["TURNS"] = look.turn is not None
+        chosen = SHORT_FORWARD if qkv.shape[-1] <= 64 else {}
         for tile, texts in look.layout.tiles:
             attend_short_forward[(len(texts), qkv.shape[2])](
                 qkv, texts, look.layout.starts, look.table, out, look.layout.longest, *ctx.numbers,
-                BLOCK=tile, num_warps=max(tile // 16, 1), **ctx.flags,
+                BLOCK=tile, num_warps=max(tile // 16, 1), **ctx.flags, **chosen,
             )  # fmt: skip
         ctx.save_for_backward(qkv)
         return out

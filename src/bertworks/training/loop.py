@@ -14,7 +14,7 @@ from bertworks.core.device import Machine
 from bertworks.core.errors import InterruptedRunError, TrainingError
 from bertworks.core.progress import Meter, SilentMeter, progress, say
 from bertworks.core.seeds import derive
-from bertworks.data.loader import Batches, load
+from bertworks.data.loader import Ahead, Batches, load
 from bertworks.training.average import applied
 from bertworks.training.descent import Descent
 from bertworks.training.health import Health, Verdict, judge
@@ -53,7 +53,7 @@ def train(
         _meter(plan, at) as meter,
         closing(steps),
     ):
-        for step, parts in steps:
+        for step, parts, fetch_next in steps:
             rate = plan.lr * pace.rate(step)
             descent.freeze(step)
             seeds = [derive(plan.seed, "dropout", step, part) for part in crew.own(len(parts))]
@@ -66,7 +66,9 @@ def train(
                     machine=machine,
                     crew=crew,
                 )
-                losses, norm = _clip_and_measure(model, shares, clip=plan.clip, crew=crew)
+                losses, norm = _clip_and_measure(
+                    model, shares, clip=plan.clip, crew=crew, meanwhile=fetch_next
+                )
             verdict, health = judge(at.health, step, losses, norm=norm, spike=plan.spike)
             if verdict.act == "update":
                 descent.step(rate)
@@ -165,15 +167,21 @@ def _backward(
 
 
 def _clip_and_measure(
-    model: nn.Module, shares: list[dict[str, Tensor]], *, clip: float, crew: Crew
+    model: nn.Module,
+    shares: list[dict[str, Tensor]],
+    *,
+    clip: float,
+    crew: Crew,
+    meanwhile: Callable[[], None],
 ) -> tuple[dict[str, float], float]:
     """Shorten the gradient where it is too long; return the losses, and its length before.
 
-    The device is asked once, when all its work is on the way.
+    The device is asked once, when all its work is on the way and the next batch is there.
     """
     norm: Any = nn.utils.clip_grad_norm_(model.parameters(), clip)
     norm = norm.full_tensor() if is_sharded(norm) else norm
     known = torch.stack([norm.double(), *(x.double() for part in shares for x in part.values())])
+    meanwhile()
     length, *numbers = known.tolist()
     names = list(shares[0]) if shares else []
     means = [sum(numbers[place :: len(names)]) for place in range(len(names))]
@@ -182,16 +190,17 @@ def _clip_and_measure(
 
 def _steps(
     batches: Batches, pace: Pace, plan: TrainingPlan, *, stands_at: Callable[[], Counters]
-) -> Generator[tuple[int, list[Batch]], None, None]:
-    """Yield each step with its batch, from where the run stands; anew whenever it went back."""
+) -> Generator[tuple[int, list[Batch], Callable[[], None]], None, None]:
+    """Yield each step, its batch, and how to fetch the next; anew whenever the run went back."""
 
     def has_given_up() -> bool:
         return plan.gives_up(stands_at().step, best_step=stands_at().best_step)
 
     while pace.goes_on_after(start := stands_at().step) and not has_given_up():
         with closing(load(batches, first=start, last=pace.steps, workers=plan.workers)) as made:
-            for step, parts in enumerate(made, start=start + 1):
-                yield step, parts
+            ahead = Ahead(made)
+            for step, parts in enumerate(ahead, start=start + 1):
+                yield step, parts, ahead.fetch
                 if stands_at().step != step or pace.has_ended or has_given_up():
                     break
 
