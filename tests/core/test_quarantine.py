@@ -22,6 +22,13 @@ def test_bad_rows_are_written_with_file_line_and_reason(tmp_path: Path) -> None:
     assert quarantine.num_bad == 2
 
 
+def test_a_row_that_turns_out_bad_no_longer_counts_as_good() -> None:
+    quarantine = Quarantine(num_good=10)
+    quarantine.recall(Path("a.jsonl"), 3, "too long")
+    assert (quarantine.num_good, quarantine.num_bad) == (9, 1)
+    assert str(quarantine.rows[0]) == "a.jsonl line 3: too long"
+
+
 def test_nothing_bad_writes_and_says_nothing(tmp_path: Path) -> None:
     quarantine = Quarantine(num_good=7)
     quarantine.check()

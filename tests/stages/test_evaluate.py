@@ -155,6 +155,39 @@ def test_bad_rows_are_set_aside_and_counted(
     assert (tmp_path / "report" / "quarantine.jsonl").is_file()
 
 
+def test_rows_that_the_model_cannot_read_are_set_aside_and_said_not_to_be_scored(
+    words: Run, matcher: Path, labelled: dict[str, Path], write_rows: Write, tmp_path: Path,
+    command: Run,
+) -> None:  # fmt: skip
+    lines: list[Any] = labelled["dev_pairs"].read_text().splitlines()
+    lines[2:2] = [{"text": "River.", "label": "same"}]
+    data = write_rows(tmp_path / "rows.jsonl", lines)
+    ended = command(*words(tmp_path / "report", model=matcher, data=data), "--json")
+    result = json.loads(ended.out)
+    assert (result["bad_rows"], result["examples"]) == (1, 17)
+    said = (
+        "the scores are of 17 of 18 rows; 1 row was set aside in quarantine.jsonl; "
+        f"the first: {data} line 3: the task match needs a second text; add a column text_b"
+    )
+    assert f"warning: {said}\n" in ended.err
+    assert said in (tmp_path / "report" / "report.html").read_text()
+    assert json.loads((tmp_path / "report" / "scores.json").read_text())["bad_rows"] == 1
+    (aside,) = (tmp_path / "report" / "quarantine.jsonl").read_text().splitlines()
+    assert json.loads(aside)["line"] == 3
+    assert [row["line"] for row in answers_of(tmp_path / "report")] == [1, 2, *range(4, 19)]
+
+
+def test_a_label_that_is_not_to_choose_from_is_named_by_its_line(
+    words: Run, labelled: dict[str, Path], write_rows: Write, tmp_path: Path, command: Run
+) -> None:
+    lines: list[Any] = labelled["dev"].read_text().splitlines()
+    data = write_rows(tmp_path / "rows.jsonl", [*lines, {"text": "Sky.", "label": "air"}])
+    zero_shot = ["--zero-shot", "water", "road", "--by", "vectors", "--json"]
+    ended = command(*words(tmp_path / "report", data=data), *zero_shot)
+    assert json.loads(ended.out)["bad_rows"] == 1
+    assert f"{data} line 18: the label 'air' is not among those to choose from" in ended.err
+
+
 BAD_ROWS: dict[str, tuple[list[Any], str]] = {
     "empty": ([], "{} is empty"),
     "blank": (["", ""], "{} holds no rows"),
@@ -177,7 +210,9 @@ def test_single_texts_are_no_data_for_a_model_of_pairs(
     words: Run, matcher: Path, labelled: dict[str, Path], tmp_path: Path, command: Run
 ) -> None:
     said = command(*words(tmp_path / "report", model=matcher)).refusal(1)
-    assert said.startswith(f"{labelled['dev']} line 1: the task match needs a second text")
+    assert said.startswith(
+        f"17 of 17 rows cannot be used, the first at {labelled['dev']} line 1: the task match needs"
+    )
 
 
 @pytest.mark.parametrize("kind", ["vocabulary", "shards"])

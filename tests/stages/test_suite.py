@@ -40,6 +40,8 @@ def data(tmp_path_factory: pytest.TempPathFactory, make_rows: Rows) -> Path:
     for seed, (name, count) in enumerate({"train": 20, "dev": 9, "test_labelled": 11}.items()):
         pairs = make_rows(count, seed=seed, pairs=True)
         lines = [f"{int(p['label'] == 'same')}\t7\t8\t{p['text']}\t{p['text_b']}\n" for p in pairs]
+        if name == "test_labelled":
+            lines.append("7\t7\t8\tof a label\tthat is not learned\n")
         (mrpc / f"{name}.tsv").write_text(head + "".join(lines), encoding="utf-8")
     return folder
 
@@ -151,7 +153,8 @@ def test_a_mended_task_is_run_and_all_stand_in_one_table(runs: list[Told]) -> No
 
 def test_scores_are_those_of_the_parts_that_have_labels(runs: list[Told]) -> None:
     told = runs[1].results["tasks"]["mrpc"]
-    assert told["examples"] == {"train": 19, "dev": 9, "test": 11}
+    assert told["examples"] == {"train": 19, "dev": 9, "test": 12}
+    assert "1 row of test not scored" in row_of(runs[1], "mrpc")["remark"]
     scores = {part: found[0]["accuracy"] for part, found in told["scores"].items()}
     assert [round(scores[part] * count) for part, count in (("dev", 9), ("test", 11))] == [
         pytest.approx(scores["dev"] * 9),

@@ -36,6 +36,11 @@ class Quarantine:
         if len(self.rows) < MOST_KEPT:
             self.rows.append(BadRow(str(file), line, reason))
 
+    def recall(self, file: Path, line: int, reason: str) -> None:
+        """Set a row aside that was taken for a good one."""
+        self.num_good -= 1
+        self.add(file, line, reason)
+
     def take(self, other: "Quarantine") -> None:
         """Add what was read and set aside elsewhere."""
         self.num_good += other.num_good

@@ -3,7 +3,6 @@
 import heapq
 import json
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -14,7 +13,7 @@ from bertworks.core.errors import DataError, UsageError
 from bertworks.core.progress import progress, say
 from bertworks.core.quarantine import Quarantine
 from bertworks.core.settings import as_command, as_json
-from bertworks.data.examples import RelationExample
+from bertworks.data.examples import Example, RelationExample
 from bertworks.data.layouts import require_source
 from bertworks.data.line_groups import is_intents
 from bertworks.data.rows import find_form, parse_columns, stream_examples
@@ -27,7 +26,7 @@ from bertworks.stages.suite import refuse_flags, run_suite
 from bertworks.stages.zero_shot import zero_shot_task
 from bertworks.tasks.catalog import KINDS
 from bertworks.tasks.metrics import scikit_learn
-from bertworks.tasks.task import Answer, Task, Verdict
+from bertworks.tasks.task import Task, Verdict
 from bertworks.tasks.zero_shot import ByVectors
 
 MOST_PAIRS, MOST_MISTAKES = 30, 20  # that the page shows
@@ -64,16 +63,14 @@ def run(settings: EvaluateSettings) -> dict[str, Any]:
         settings=as_json(settings),
         inputs={"model": settings.model, "data": settings.data},
     )
-    judge, seen, quarantine = Judge(task), _Seen(), Quarantine()
+    quarantine = Quarantine()
     with saving(settings.out, kind="report", origin=origin) as folder:
-        given = _answers(settings, predictor, task, quarantine)
-        _judge(given, folder / "answers.jsonl", judge, seen)
-        quarantine.check(remedy="mend the file, or name its columns with --columns")
-        if not judge.count:
-            raise DataError(f"{settings.data} holds no rows; give a file with examples in it")
-        result = {"task": task.name, "examples": judge.count}
+        judge, seen = _score(settings, predictor, task, quarantine, folder / "answers.jsonl")
         page = Page(f"Evaluation of {settings.model.name} on {settings.data.name}")
         page.text(f"{judge.count:,} examples.")
+        if not_scored := _not_scored(judge, quarantine):
+            page.text(f"{not_scored}.")
+        result = {"task": task.name, "examples": judge.count, "bad_rows": quarantine.num_bad}
         result |= _show_scores(judge, page)
         (folder / "scores.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
         if labels := judge.by_label():
@@ -84,40 +81,54 @@ def run(settings: EvaluateSettings) -> dict[str, Any]:
         page.code(origin.command)
         (folder / "report.html").write_text(page.html(), encoding="utf-8")
         quarantine.write(folder)
-    if summary := quarantine.summary():
-        say(f"warning: {summary}")
-    return {"report": str(settings.out), **result, "bad_rows": quarantine.num_bad}
+    if not_scored:
+        say(f"warning: {not_scored}")
+    return {"report": str(settings.out), **result}
 
 
-def _answers(
-    settings: EvaluateSettings, predictor: Predictor, task: Task | ByVectors, quarantine: Quarantine
-) -> Iterator[tuple[Any, Answer]]:
-    """Answer one example after the other."""
-    columns = parse_columns(settings.columns)
-    forms = KINDS[task.kind].forms(scored=True)
-    examples = stream_examples(
-        settings.data,
-        quarantine,
-        form=find_form(settings.data, columns, among=forms),
-        columns=columns,
-    )
-    return predictor.answer_stream(examples, task, where=f"{settings.data} line")
+def _score(
+    settings: EvaluateSettings,
+    predictor: Predictor,
+    task: Task | ByVectors,
+    quarantine: Quarantine,
+    out: Path,
+) -> tuple[Judge, "_Seen"]:
+    """Answer and judge one example after the other; memory does not grow with the file."""
+    judge, seen, columns = Judge(task), _Seen(), parse_columns(settings.columns)
+    form = find_form(settings.data, columns, among=KINDS[task.kind].forms(scored=True))
+    examples = stream_examples(settings.data, quarantine, form=form, columns=columns)
 
+    def set_aside(example: Example, error: DataError) -> None:
+        quarantine.recall(settings.data, example.line, str(error))
 
-def _judge(answers: Iterator[tuple[Any, Answer]], out: Path, judge: Judge, seen: "_Seen") -> None:
-    """Judge one answer after the other; memory does not grow with the file."""
     with (
         out.open("w", encoding="utf-8") as file,
         progress("answering", total=None, unit="texts") as meter,
     ):
-        for example, answer in answers:
-            verdict = judge.add(example, answer)
+        for example, answer in predictor.answer_stream(examples, task, refuse=set_aside):
+            meter.advance()
+            try:
+                verdict = judge.add(example, answer)
+            except DataError as error:  # of a label that cannot be chosen
+                set_aside(example, error)
+                continue
             row = {"line": example.line, "gold": verdict.gold, **answer}
             if verdict.score is not None:
                 row["score_of_answer"] = verdict.score
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
             seen.add(example, verdict)
-            meter.advance()
+    quarantine.check(remedy="mend the file, or name its columns with --columns")
+    if not judge.count:
+        raise DataError(f"{settings.data} holds no rows; give a file with examples in it")
+    return judge, seen
+
+
+def _not_scored(judge: Judge, quarantine: Quarantine) -> str | None:
+    """Return one sentence about the rows that the scores do not speak of, or None."""
+    summary = quarantine.summary()
+    if summary is None:
+        return None
+    return f"the scores are of {judge.count} of {judge.count + quarantine.num_bad} rows; {summary}"
 
 
 def _show_scores(judge: Judge, page: Page) -> dict[str, float]:

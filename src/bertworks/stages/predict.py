@@ -62,8 +62,7 @@ def _answers(
     file = Path(settings.data)
 
     def set_aside(example: Example, error: DataError) -> None:
-        quarantine.num_good -= 1
-        quarantine.add(file, example.line, str(error))
+        quarantine.recall(file, example.line, str(error))
 
     # A label that comes along is not looked at; the model may not know it.
     inputs = stream_examples(

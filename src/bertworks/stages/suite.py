@@ -21,6 +21,7 @@ from bertworks.core.errors import BertworksError, UsageError
 from bertworks.core.lock import hold
 from bertworks.core.progress import say
 from bertworks.core.settings import as_command, as_json, settings_of, suggestion
+from bertworks.evaluation.findings import rows_of
 from bertworks.evaluation.suite_data import PartFiles, find_file, write_at_once, write_parts
 from bertworks.evaluation.suite_results import TaskResult, markdown, table_rows
 from bertworks.evaluation.suite_task import SuiteTask
@@ -34,11 +35,7 @@ from bertworks.tasks.metrics import scikit_learn
 
 MAY_CHANGE = {"only", "resume", "device", "threads"}  # from one run in a folder to the next
 CHECKPOINT_EVERY = 500
-# The bertworks command in a process that does not outlive this one.
-COMMAND = (
-    "from bertworks.core.processes import end_with_input; end_with_input(); "
-    "from bertworks.cli.main import main; main()"
-)
+COMMAND = "bertworks.cli.child"  # in a process that does not outlive this one
 NOTES = (
     "Scores are percent, over several seeds the mean and its deviation. The best epoch is chosen "
     "on dev. Published figures of BERT-tiny to BERT-medium are those of Turc et al. (2019), of "
@@ -88,6 +85,7 @@ class _Runner:
         self.task = task
         self.longest = min(task.longest or reads, reads)
         self.folder = settings.out / name
+        self.num_not_scored = 0  # rows of test
 
     def run(self) -> None:
         """Fine-tune and score with every seed, and write down the result."""
@@ -148,6 +146,7 @@ class _Runner:
         report = self.folder / f"seed-{seed}-test"
         self._command("evaluate", {"model": model, "data": data, "out": report}, made=report)
         scores = read_object(report / "scores.json")
+        self.num_not_scored = scores.get("bad_rows", 0)
         return {name: score for name, score in scores.items() if isinstance(score, float)}
 
     def _command(self, name: str, flags: Mapping[str, Any], *, made: Path) -> None:
@@ -160,7 +159,7 @@ class _Runner:
         say(f"\n$ bertworks {shlex.join(words)}")
         said = ""
         with subprocess.Popen(
-            [sys.executable, "-c", COMMAND, *words],
+            [sys.executable, "-m", COMMAND, *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -180,6 +179,7 @@ class _Runner:
         remarks = [
             f"trained on {taken:,} of {whole}" if left_out else "",
             f"{parts.num_bad} rows were set aside" if parts.num_bad else "",
+            f"{rows_of(self.num_not_scored)} of test not scored" if self.num_not_scored else "",
         ]
         return tuple(filter(None, remarks))
 
