@@ -59,6 +59,10 @@ BAD = {
         f'[a]\n{FILES}task = "clasify"\n',
         "[a]: task is 'clasify', but it must be classify",
     ),
+    "no such column": (
+        f'[a]\n{FILES}columns = {{txt = "sentence"}}\n',
+        "[a] columns takes NAME=COLUMN with text, text_b, label, ",
+    ),
     "of a module": (f"[train]\n{FILES}", "[train] cannot be the name of a task"),
     "of the log": (f"[lr]\n{FILES}", "[lr] cannot be the name of a task; choose another, as lr_"),
 }

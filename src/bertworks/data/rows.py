@@ -73,12 +73,12 @@ def read_rows(file: Path, quarantine: Quarantine) -> Rows:
     return open_table(file).read(quarantine)
 
 
-def parse_columns(pairs: tuple[str, ...]) -> dict[str, str]:
+def parse_columns(pairs: tuple[str, ...], *, where: str = "--columns") -> dict[str, str]:
     """Read `text=sentence` as: the column `sentence` holds the text."""
     columns = {}
     for pair in pairs:
         ours, equals, theirs = pair.partition("=")
         if not equals or ours not in COLUMNS or not theirs:
-            raise UsageError(f"--columns takes NAME=COLUMN with {', '.join(COLUMNS)}; got {pair!r}")
+            raise UsageError(f"{where} takes NAME=COLUMN with {', '.join(COLUMNS)}; got {pair!r}")
         columns[ours] = theirs
     return columns

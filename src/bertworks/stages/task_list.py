@@ -10,6 +10,7 @@ from torch import nn
 
 from bertworks.core.errors import UsageError
 from bertworks.core.settings import make_settings, read_values, settings_of
+from bertworks.data.rows import parse_columns
 from bertworks.stages.setting_groups import Positive, TaskKind, TaskSettings
 from bertworks.stages.settings import FinetuneSettings
 
@@ -89,6 +90,7 @@ def _read_table(file: Path, name: str, table: Any) -> TaskSource:
         if key not in given:
             raise UsageError(f"{where} has no {key}; add the file of its examples")
     source = make_settings(TaskSource, read_values(TaskSource, given, where=where), command=where)
+    parse_columns(source.columns, where=f"{where} columns")
     files = {key: file.parent / getattr(source, key) for key in ("train", "dev")}
     return replace(source, name=name, **files)
 
