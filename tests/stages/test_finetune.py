@@ -291,6 +291,15 @@ def test_what_is_there_already_is_left_alone(
         assert contents(out) == before
 
 
+def test_a_place_that_is_taken_is_refused_before_the_rows_are_read(
+    classifier: Path, finetune_words: Words, write_rows: Write, tmp_path: Path, command: Run
+) -> None:
+    torn = write_rows(tmp_path / "torn.jsonl", ["torn"] * 3)
+    assert "rows cannot be used" in command(*finetune_words(tmp_path / "new", train=torn)).err
+    for out, said in ((classifier, "holds a finished run"), (tmp_path, "exists already")):
+        assert f"{out} {said}" in command(*finetune_words(out, train=torn)).refusal(2)
+
+
 def test_a_full_disk_is_one_sentence_and_the_same_command_works_later(
     classifier: Path, finetune_words: Words, tmp_path: Path, process: Run, command: Run
 ) -> None:
@@ -469,6 +478,47 @@ def test_the_same_task_goes_on_with_its_head_and_other_labels_begin_anew(
     }
     assert gaps["same"] < 1e-6
     assert min(gaps["new"], gaps["other"]) > 1e-3
+
+
+def test_a_score_head_answers_as_before_when_it_goes_on_with_other_scores(
+    pretrained: Path, finetune_words: Words, labelled: dict[str, Path], make_rows: Rows,
+    write_rows: Write, tmp_path: Path, command: Run,
+) -> None:  # fmt: skip
+    rows = make_rows(19, seed=3)
+    files = []
+    for number, (low, high) in enumerate(((0, 5), (7, 40))):
+        scored = [{"text": r["text"], "score": low if r["label"] == "road" else high} for r in rows]
+        data = write_rows(tmp_path / f"{number}.jsonl", scored)
+        pairs = f'train = "{labelled["train_pairs"]}"\ndev = "{labelled["dev_pairs"]}"\n'
+        files.append(tmp_path / f"{number}.toml")
+        files[-1].write_text(f'[rate]\ntrain = "{data}"\ndev = "{data}"\n[same]\n{pairs}')
+    once, again = tmp_path / "once", tmp_path / "again"
+    assert command(*several_words(pretrained, files[0], once)).code == 0
+    tiny = ["--lr", 1e-12, "--warmup", 0]
+    ended = command(*several_words(once, files[1], again), *tiny)
+    assert "task rate: goes on\n" in ended.err
+    told = [
+        command("predict", "--model", model, "--data", tmp_path / "0.jsonl", "--task", "rate").out
+        for model in (once, again)
+    ]
+    first, second = ([json.loads(line)["score"] for line in out.splitlines()] for out in told)
+    assert second == pytest.approx(first, abs=1e-4)
+
+
+def test_the_same_labels_in_another_order_go_on_with_the_head(
+    classifier: Path, finetune_words: Words, tmp_path: Path, command: Run
+) -> None:
+    swapped = shutil.copytree(classifier, tmp_path / "swapped")
+    (swapped / MANIFEST).unlink()
+    for name in ("bertworks.json", "config.json"):
+        text = (swapped / name).read_text().replace('"water"', '"?"')
+        (swapped / name).write_text(text.replace('"road"', '"water"').replace('"?"', '"road"'))
+    words = finetune_words(tmp_path / "run", model=swapped, lr=1e-12, epochs=1)
+    ended = command(*words)
+    assert "its labels stay in the order of the model: water, road\n" in ended.err
+    assert "task classify: goes on\n" in ended.err
+    before, after = heads(swapped), heads(tmp_path / "run")
+    assert max(float((after[name] - before[name]).abs().max()) for name in before) < 1e-6
 
 
 def test_another_task_leaves_the_heads_out_or_keeps_them_untouched(

@@ -1,11 +1,12 @@
 """The tasks by name, and what a file of examples says about its own."""
 
 import json
+from typing import Any
 
 import pytest
 
 from bertworks.core.errors import UsageError
-from bertworks.data.examples import TextExample
+from bertworks.data.examples import TaggedExample, TextExample
 from bertworks.tasks.catalog import KINDS, guess_kind, learn_task, make_task
 from bertworks.tasks.classify import Classify
 
@@ -90,3 +91,75 @@ def test_a_task_for_the_same_labels_goes_on_as_it_was_and_any_other_begins_anew(
     assert [learn_task("classify", examples, before=other).options for other in others] == [
         fresh
     ] * 2
+
+
+def tagged(tags: str, intent: str | None = None) -> TaggedExample:
+    """Make an example of tags alone."""
+    found = tuple(tags.split())
+    places = tuple((2 * n, 2 * n + 1) for n in range(len(found)))
+    return TaggedExample(" ".join("x" * len(found)), places, found, intent=intent)
+
+
+OF_PAIRS = [TextExample("t", "u", label=label) for label in ("no", "yes")]
+# The kind, its examples, and the labels of a model, in an order of its own.
+REORDERED: dict[str, tuple[list[Any], tuple[str, ...], dict[str, Any]]] = {
+    "classify": ([TextExample("t", label=label) for label in "abc"], ("c", "a", "b"), {}),
+    "multilabel": ([TextExample("t", labels=("a", "b"))], ("b", "a"), {"prior": [0.5, -2.0]}),
+    "tag": ([tagged("O B-X I-X")], ("I-X", "O", "B-X"), {}),
+    "intent_slots": (
+        [tagged("O B-X", "play"), tagged("O", "book")],
+        ("play", "book", "B-X", "O"),
+        {"num_intents": 2},
+    ),
+    "embed": (OF_PAIRS, ("yes", "no"), {}),
+}
+
+
+@pytest.mark.parametrize("kind", REORDERED)
+def test_the_same_labels_stay_in_the_order_of_the_task_that_goes_on(
+    kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    examples, labels, options = REORDERED[kind]
+    before = make_task(kind, labels, **options)
+    assert learn_task(kind, examples).labels != labels
+    task = learn_task(kind, examples, before=before)
+    assert (task.labels, task.options) == (labels, before.options)
+    said = f"task {kind}: its labels stay in the order of the model: {', '.join(labels)}\n"
+    assert capsys.readouterr().err == said
+    assert learn_task(kind, examples, before=task).labels == labels
+
+
+def test_what_counts_more_follows_the_order_of_the_labels() -> None:
+    examples = [TextExample("t", label=label) for label in "aab"]
+    before = make_task("classify", ("b", "a"))
+    task = learn_task("classify", examples, before=before, class_weights="balanced")
+    assert isinstance(task, Classify)
+    assert task.emphasis.weights == (1.5, 0.75)
+
+
+def test_who_says_which_label_is_the_same_is_heard() -> None:
+    task = learn_task("embed", OF_PAIRS, before=make_task("embed", ("yes", "no")), same="yes")
+    assert task.labels == ("no", "yes")
+
+
+def test_intents_and_tags_that_change_places_are_other_labels() -> None:
+    before = make_task("intent_slots", ("a", "b", "c", "d"), num_intents=2)
+    examples = [tagged("a b", "c"), tagged("b", "d")]
+    assert learn_task("intent_slots", examples, before=before).labels == ("c", "d", "a", "b")
+
+
+def test_a_head_that_goes_on_keeps_the_scale_that_it_was_trained_on() -> None:
+    numbers = [TextExample("t", score=score) for score in (10.0, 90.0)]
+    before = make_task("score", mean=2.5, deviation=2.0)
+    assert learn_task("score", numbers, before=before).options == before.options
+    assert learn_task("score", numbers).options["mean"] == 50.0
+    sets = [TextExample("t", labels=("a", "b")), TextExample("t", labels=("a",))]
+    several = make_task("multilabel", ("a", "b"), prior=[-3.0, 3.0], threshold=0.25)
+    assert learn_task("multilabel", sets, before=several).options == several.options
+
+
+def test_a_chain_goes_on_unless_the_flag_says_otherwise() -> None:
+    before = make_task("tag", ("O", "B-X"), crf=True)
+    examples = [tagged("O B-X")]
+    assert learn_task("tag", examples, before=before).options["crf"]
+    assert not learn_task("tag", examples, before=before, crf=False).options["crf"]

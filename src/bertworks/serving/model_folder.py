@@ -1,7 +1,7 @@
 """Model folders: opened for work or for further training, and written, in one way each."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from bertworks.interop.sentence_transformers import (
     read_recipe,
     write_recipe,
 )
-from bertworks.interop.tensor_names import SCALED
 from bertworks.model.config import EncoderConfig
 from bertworks.model.embedding import EmbeddingRecipe
 from bertworks.model.encoder import initialize
@@ -69,22 +68,9 @@ def open_model(
     if fresh is True:
         return OpenModel(TaskModel(config, wanted, seed=seed), tokenizer, None, recipe)
     model = TaskModel.without_weights(config, wanted)
-    tensors = _rescaled(folder, wanted).tensors(pickled=pickled)
-    account = _load(model, tensors, own, fresh=fresh or ())
+    account = _load(model, folder.tensors(pickled=pickled), own, fresh=fresh or ())
     initialize(model, seed=seed, only=account.missing)
     return OpenModel(model, tokenizer, account, recipe)
-
-
-def _rescaled(folder: Folder, wanted: Sequence[Task]) -> Folder:
-    """Return a folder whose heads are read on the scales of the tasks that go on with them."""
-    notes = {task.name: TaskNote(task.labels, task.options, task.kind) for task in wanted}
-    going_on = {
-        name: notes[name]
-        for name, own in folder.tasks.items()
-        if name in notes and notes[name].kind in SCALED
-        if (own.kind or name, own.labels) == (notes[name].kind, notes[name].labels)
-    }
-    return replace(folder, tasks=folder.tasks | going_on)
 
 
 def tasks_of(path: Path) -> dict[str, Task]:

@@ -31,7 +31,7 @@ from bertworks.tasks.task import Task
 from bertworks.training.layers import Layers, count_blocks
 from bertworks.training.loop import train
 from bertworks.training.plan import TrainingPlan
-from bertworks.training.run import FREE_SETTINGS, Run, is_finished
+from bertworks.training.run import FREE_SETTINGS, Run, is_finished, refuse_taken
 
 FREE = FREE_SETTINGS - {"patience"}  # here it is how long training goes on
 
@@ -41,23 +41,25 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
     scikit_learn("metrics")  # before the work, not after it
     if settings.choice.seeds > 1:
         return _run_seeds(settings)
-    quarantine, own = Quarantine(), tasks_of(settings.model)
     sources = task_sources(settings)
-    learned = [_read(source, quarantine, own) for source in sources]
     machine = prepare(
         settings.machine.device,
         precision=settings.machine.precision,
         threads=settings.machine.threads,
     )
+    origin = _origin(settings, sources, {"precision": machine.precision})
+    if settings.resume == "auto" and is_finished(settings.out, origin, free=FREE):
+        say(f"{settings.out} is finished already")
+        return {"model": str(settings.out)}
+    refuse_taken(settings.out, resume=settings.resume == "auto")
+    quarantine, own = Quarantine(), tasks_of(settings.model)
+    going_on = {} if settings.several.new_head else own
+    learned = [_read(source, quarantine, going_on) for source in sources]
     opened = _open(settings, learned, own)
     longest = _longest(settings, opened)
     # A row that cannot be scored stops the run before it begins.
     batches = _batches(settings, learned, opened, longest)
     scores = _dev_scores(settings, learned, opened, longest, machine)
-    origin = _origin(settings, sources, {"precision": machine.precision})
-    if settings.resume == "auto" and is_finished(settings.out, origin, free=FREE):
-        say(f"{settings.out} is finished already")
-        return {"model": str(settings.out)}
     plan = _plan(settings, learned, opened, batches.steps_per_epoch)
     running = Run(settings.out, origin=origin, resume=settings.resume == "auto", free=FREE)
     quarantine.write(settings.out)

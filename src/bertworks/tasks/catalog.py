@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from bertworks.core.errors import DataError, UsageError
+from bertworks.core.progress import say
 from bertworks.data.examples import TextExample
 from bertworks.data.forms import FORMS
 from bertworks.tasks.answer import FindAnswer, learn_answers
@@ -34,6 +35,7 @@ class Kind:
     other_forms: tuple[str, ...] = ()  # that its files may have as well
     learn: Callable[..., Options] | None = None  # what examples and settings tell to `make`
     settings: tuple[str, ...] = ()  # the flags of finetune that `learn` takes
+    of_head: tuple[str, ...] = ()  # the options that a head keeps however often it is trained
 
     def forms(self, *, scored: bool = False) -> tuple[str, ...]:
         """Return the forms that a file for it may have, or one that answers are scored by."""
@@ -64,11 +66,13 @@ KINDS: dict[str, Kind] = {
         form="labels",
         learn=learn_label_sets,
         settings=("class_weights", "focal"),
+        of_head=("prior",),
     ),
     "score": Kind(
         lambda labels, **more: Score(**more),
         form="score",
         learn=learn_scale,
+        of_head=("mean", "deviation"),
     ),
     "aspect": Kind(
         partial(Classify, kind="aspect"),
@@ -82,7 +86,7 @@ KINDS: dict[str, Kind] = {
         learn=learn_labels,
         settings=("class_weights", "focal"),
     ),
-    "tag": Kind(Tag, form="tags", learn=learn_tags, settings=("crf",)),
+    "tag": Kind(Tag, form="tags", learn=learn_tags, settings=("crf",), of_head=("crf",)),
     "intent_slots": Kind(IntentSlots, form="intent_slots", learn=learn_intents),
     "answer": Kind(
         lambda labels, **more: FindAnswer(**more),
@@ -139,7 +143,7 @@ def learn_task(
 ) -> Task:
     """Return the task that examples are for: they tell its labels, and perhaps more.
 
-    All else is as it was before, where a task for the same labels goes on.
+    Where a task for the same labels goes on, their order and all else is as it was before.
     """
     row = KINDS.get(kind)
     if row is None or row.learn is None:
@@ -150,9 +154,24 @@ def learn_task(
             flag = "--" + setting.replace("_", "-")
             raise UsageError(f"the task {kind} has no setting {flag}; leave it out")
     learned = row.learn(examples, **settings)
+    if before and before.kind == kind:
+        learned = _ordered(learned, before, partial(row.learn, examples, **settings))
     if before and (before.kind, before.labels) == (kind, tuple(learned.get("labels", ()))):
-        learned = {**before.options, **learned}
+        kept = {option: before.options[option] for option in row.of_head if option not in settings}
+        learned = {**before.options, **learned, **kept}
     return make_task(kind, name=name, **learned)
+
+
+def _ordered(learned: Options, before: Task, learn: Callable[..., Options]) -> Options:
+    """Return what is learned with the same labels in the order that a head has them in."""
+    found = tuple(learned.get("labels", ()))
+    if found == before.labels or sorted(found) != sorted(before.labels):
+        return learned
+    again = learn(order=before.labels)
+    if tuple(again["labels"]) == before.labels:
+        shown = ", ".join(before.labels[:10])
+        say(f"task {before.name}: its labels stay in the order of the model: {shown}")
+    return again
 
 
 def guess_kind(form: str, examples: Sequence[Any]) -> str:

@@ -189,13 +189,17 @@ def focused(losses: Tensor, focal: float) -> Tensor:
 
 
 def learn_labels(
-    examples: Sequence[Any], *, class_weights: str | None = None, focal: float = 0.0
+    examples: Sequence[Any],
+    *,
+    order: Sequence[str] = (),
+    class_weights: str | None = None,
+    focal: float = 0.0,
 ) -> Options:
     """Return the labels in use, numbers in their order and names in theirs.
 
     Balanced class weights let every label count as much as any other in all.
     """
-    labels = in_order({example.label for example in examples if example.label is not None})
+    labels = in_order({example.label for example in examples if example.label is not None}, order)
     if len(labels) < 2:
         raise DataError(
             f"has one label only ({labels[0]!r}), so there is nothing to tell apart; add examples "
@@ -208,8 +212,10 @@ def learn_labels(
     return {"labels": labels, "emphasis": Emphasis(weights, focal)}
 
 
-def in_order(labels: set[str]) -> tuple[str, ...]:
-    """Return labels, numbers in their order and before names in theirs."""
+def in_order(labels: set[str], order: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return labels in an order of the same ones, or numbers in theirs and before names."""
+    if labels == {*order}:
+        return tuple(order)
     return tuple(sorted(labels, key=lambda name: (not _is_number(name), _number(name), name)))
 
 

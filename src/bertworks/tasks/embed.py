@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from torch import Tensor, nn
@@ -221,19 +221,14 @@ def best_threshold(cosines: np.ndarray, is_same: np.ndarray) -> float:
 def learn_vectors(
     examples: Sequence[TextExample],
     *,
-    vector_loss: VectorLoss | None = None,
-    vector_temperature: float = 0.05,
-    symmetric: bool = False,
+    order: Sequence[str] = (),
     pooling: Pooling | None = None,
     same: str | None = None,
+    **chosen: Any,
 ) -> Options:
     """Return the labels of the pairs, different and same, and how they are learned from."""
     found = {example.label for example in examples if example.label is not None}
-    labels = sorted(in_order(found), key=lambda label: label == same)
-    has_scores = any(example.score is not None for example in examples)
-    has_pairs = any(example.text_b is not None for example in examples)
-    usual: VectorLoss = "ranking" if has_scores or labels else "contrastive"
-    loss = vector_loss or (usual if has_pairs else "simcse")
+    labels = sorted(in_order(found, order), key=lambda label: label == same)
     if labels and len(labels) != 2:
         raise DataError(
             f"has {len(labels)} labels ({', '.join(labels[:5])}), but embed tells two apart, "
@@ -241,12 +236,28 @@ def learn_vectors(
         )
     if same is not None and same not in labels:
         raise UsageError(f"--same is {same!r}, but the labels are {', '.join(labels) or 'none'}")
-    _refuse_unfit(loss, has_pairs=has_pairs, has_scores=has_scores, has_labels=bool(labels))
-    if loss == "ranking" and not labels and len({example.score for example in examples}) < 2:
-        raise DataError("has one score only, so there is nothing to rank; add pairs of another")
-    lesson = VectorLesson(loss, vector_temperature, symmetric)
+    lesson = choose_lesson(examples, has_labels=bool(labels), **chosen)
     learned: Options = {"labels": tuple(labels) or PLAIN_LABELS, "lesson": lesson}
     return learned if pooling is None else {**learned, "pooling": pooling}
+
+
+def choose_lesson(
+    examples: Sequence[TextExample],
+    *,
+    has_labels: bool,
+    vector_loss: VectorLoss | None = None,
+    vector_temperature: float = 0.05,
+    symmetric: bool = False,
+) -> VectorLesson:
+    """Return how examples are learned from: as is chosen, or else as their columns allow."""
+    has_scores = any(example.score is not None for example in examples)
+    has_pairs = any(example.text_b is not None for example in examples)
+    usual: VectorLoss = "ranking" if has_scores or has_labels else "contrastive"
+    loss = vector_loss or (usual if has_pairs else "simcse")
+    _refuse_unfit(loss, has_pairs=has_pairs, has_scores=has_scores, has_labels=has_labels)
+    if loss == "ranking" and not has_labels and len({example.score for example in examples}) < 2:
+        raise DataError("has one score only, so there is nothing to rank; add pairs of another")
+    return VectorLesson(loss, vector_temperature, symmetric)
 
 
 def _refuse_unfit(loss: VectorLoss, *, has_pairs: bool, has_scores: bool, has_labels: bool) -> None:

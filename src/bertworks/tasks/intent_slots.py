@@ -166,13 +166,14 @@ class UtteranceScorer:
         return self._slots.by_label()
 
 
-def learn_intents(examples: Sequence[TaggedExample]) -> Options:
+def learn_intents(examples: Sequence[TaggedExample], *, order: Sequence[str] = ()) -> Options:
     """Return the intents and tags in use, and how the tags speak of slots."""
-    intents = sorted({example.intent for example in examples if example.intent is not None})
+    found = {example.intent for example in examples if example.intent is not None}
+    intents = list(order[: len(found)]) if found == {*order[: len(found)]} else sorted(found)
     if len(intents) < 2:
         raise DataError(
             f"has one intent only ({', '.join(intents) or 'none'}), so there is nothing to tell "
             "apart; add others, or name the --task tag"
         )
-    tags, scheme = learn_tag_set(examples)
+    tags, scheme = learn_tag_set(examples, order[len(intents) :])
     return {"labels": [*intents, *tags], "num_intents": len(intents), "scheme": scheme}

@@ -184,14 +184,18 @@ def best_threshold(gold: np.ndarray, chances: np.ndarray, *, usual: float) -> fl
 
 
 def learn_label_sets(
-    examples: Sequence[TextExample], *, class_weights: str | None = None, focal: float = 0.0
+    examples: Sequence[TextExample],
+    *,
+    order: Sequence[str] = (),
+    class_weights: str | None = None,
+    focal: float = 0.0,
 ) -> Options:
     """Return the labels in use, numbers in their order and names in theirs.
 
     Balanced class weights let a label count as much where it is as where it is not.
     """
     sets = [example.labels for example in examples if example.labels is not None]
-    labels = in_order({label for found in sets for label in found})
+    labels = in_order({label for found in sets for label in found}, order)
     if not labels:
         raise DataError("has no label at all, so there is nothing to find; add examples with some")
     counts = np.array([sum(label in found for found in sets) for label in labels])

@@ -127,7 +127,9 @@ class TagScorer:
         return self._scores.by_label()
 
 
-def learn_tags(examples: Sequence[TaggedExample], *, crf: bool = False) -> Options:
+def learn_tags(
+    examples: Sequence[TaggedExample], *, order: Sequence[str] = (), crf: bool = False
+) -> Options:
     """Return the tags in use and how they speak of spans."""
-    tags, scheme = learn_tag_set(examples)
+    tags, scheme = learn_tag_set(examples, order)
     return {"labels": tags, "scheme": scheme, "crf": crf}

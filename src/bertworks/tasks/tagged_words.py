@@ -183,8 +183,13 @@ def join_rows(rows: Sequence[np.ndarray], asked: Sequence[np.ndarray]) -> np.nda
     return np.concatenate(rows)[np.argsort(np.concatenate(asked), kind="stable")]
 
 
-def learn_tag_set(examples: Sequence[TaggedExample]) -> tuple[list[str], Scheme]:
-    """Return the tags in use and how they are written; spans become tags of B and I."""
+def learn_tag_set(
+    examples: Sequence[TaggedExample], order: Sequence[str] = ()
+) -> tuple[list[str], Scheme]:
+    """Return the tags in use and how they are written; spans become tags of B and I.
+
+    An order of the same tags is kept.
+    """
     sequences = [example.tags for example in examples if example.tags]
     labels = {span.label for example in examples for span in example.spans or ()}
     tags = {tag for sequence in sequences for tag in sequence}
@@ -198,6 +203,8 @@ def learn_tag_set(examples: Sequence[TaggedExample]) -> tuple[list[str], Scheme]
         raise DataError(
             f"has one tag only ({found}), so there is nothing to tell apart; add others"
         )
+    if tags == {*order}:
+        return list(order), scheme
     return sorted(tags, key=lambda tag: _order(tag, scheme)), scheme
 
 

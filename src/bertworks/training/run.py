@@ -180,22 +180,12 @@ class Run:
             file.write(json.dumps(clean) + "\n")
 
     def _begin(self, *, resume: bool, is_shared: bool) -> None:
-        folder = self.folder
-        if (folder / MANIFEST).exists():
-            raise UsageError(
-                f"{folder} holds a finished run; choose another --out or remove it first"
-            )
-        if self._steps() and not resume:
-            raise UsageError(
-                f"{folder} holds an unfinished run; continue it with --resume auto, "
-                "choose another --out, or remove it"
-            )
-        if not self.checkpoints.is_dir():  # not a run's folder, so its files are someone's
-            refuse_existing(folder)
+        refuse_taken(self.folder, resume=resume)
         self.checkpoints.mkdir(parents=True, exist_ok=True)
         if is_shared and not hold(self.checkpoints / "lock"):
             raise UsageError(
-                f"another process is training in {folder}; wait for its end or choose another --out"
+                f"another process is training in {self.folder}; wait for its end or choose another "
+                "--out"
             )
 
     def _check_settings(self, manifest: dict[str, Any]) -> None:
@@ -203,9 +193,7 @@ class Run:
             raise UsageError(f"{change} or choose another --out")
 
     def _steps(self) -> list[int]:
-        """Return the steps that have a checkpoint folder, whole or not."""
-        names = (path.name for path in self.checkpoints.glob("step-*"))
-        return sorted(int(name[5:]) for name in names if name[5:].isdigit())
+        return _steps_in(self.checkpoints)
 
     def _path(self, step: int) -> Path:
         return self.checkpoints / f"step-{step:08d}"
@@ -316,6 +304,19 @@ def is_finished(folder: Path, origin: Origin, *, free: Set[str] = FREE_SETTINGS)
     return first_change(folder, manifest, origin, free=free) is None
 
 
+def refuse_taken(folder: Path, *, resume: bool) -> None:
+    """Stop where a folder holds a finished run, a run that is not to go on, or other files."""
+    if (folder / MANIFEST).exists():
+        raise UsageError(f"{folder} holds a finished run; choose another --out or remove it first")
+    if _steps_in(folder / "checkpoints") and not resume:
+        raise UsageError(
+            f"{folder} holds an unfinished run; continue it with --resume auto, "
+            "choose another --out, or remove it"
+        )
+    if not (folder / "checkpoints").is_dir():  # not a run's folder, so its files are someone's
+        refuse_existing(folder)
+
+
 def whole_checkpoints(folder: Path) -> list[Path]:
     """Return the checkpoints of a run that could be resumed from, oldest first."""
     return [p for p in sorted((folder / "checkpoints").glob("step-*")) if is_whole(p, "checkpoint")]
@@ -327,6 +328,12 @@ def read_log(folder: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _steps_in(checkpoints: Path) -> list[int]:
+    """Return the steps that have a checkpoint folder, whole or not."""
+    names = (path.name for path in checkpoints.glob("step-*"))
+    return sorted(int(name[5:]) for name in names if name[5:].isdigit())
 
 
 @contextmanager
