@@ -1,5 +1,8 @@
 """Tags and the spans they stand for, in every scheme."""
 
+from collections import Counter
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,8 +14,10 @@ from bertworks.data.tag_schemes import (
     covered,
     cut_at_spans,
     find_misplaced,
+    find_runs,
     find_scheme,
     find_spans,
+    find_strays,
     may_follow,
     tags_for,
     write_tags,
@@ -108,6 +113,33 @@ def test_tags_tell_their_scheme(tags: str, scheme: str) -> None:
     assert find_scheme(tags.split()) == scheme
 
 
+@pytest.mark.parametrize(
+    ("tags", "scheme", "strays"),
+    [
+        ("O B-X I-X", "bio", ""),
+        ("O B-X X", "bio", "X"),
+        ("B-X I-X I", "bio", "I"),
+        ("B-X E-X S-X U-X", "bioes", "U-X"),
+        ("NOUN VERB I-X", "plain", "I-X"),
+        ("NOUN VERB -LRB- E S", "plain", ""),
+        ("B M E S", "bmes", ""),
+        ("S U X", "plain", ""),
+        ("O", "plain", ""),
+    ],
+)
+def test_tags_that_are_written_otherwise_than_most_are_strays(
+    tags: str, scheme: str, strays: str
+) -> None:
+    assert find_strays(Counter(tags.split())) == (scheme, strays.split())
+
+
+@given(st.lists(st.sampled_from([*TAGS, "NOUN", "X", "B", "-"])))
+def test_without_strays_tags_are_of_the_scheme_that_is_found(tags: list[str]) -> None:
+    meant, strays = find_strays(Counter(tags))
+    if tags and not strays and find_scheme(tags) != "plain":
+        assert find_scheme(tags) in (meant, "iob1")
+
+
 def test_only_sequences_tell_the_two_kinds_of_b_and_i_apart() -> None:
     tags = ("B-X", "I-X", "O")
     assert find_scheme(tags, [("O", "I-X", "I-X", "B-X", "I-X")]) == "iob1"
@@ -130,6 +162,18 @@ def test_only_sequences_tell_the_two_kinds_of_b_and_i_apart() -> None:
 )
 def test_tags_that_may_not_stand_there_are_found(tags: str, scheme, places: list[int]) -> None:
     assert find_misplaced(tags.split(), scheme) == places
+
+
+@given(st.lists(st.sampled_from(["O", "city", "date"]), max_size=9))
+def test_runs_are_equal_neighbors_and_nothing_is_left_over(tags: list[str]) -> None:
+    runs = find_runs(tags)
+    again = ["O"] * len(tags)
+    for first, end, label in runs:
+        again[first:end] = [label] * (end - first)
+    assert again == tags
+    assert all(
+        before.end < after.first or before.label != after.label for before, after in pairwise(runs)
+    )
 
 
 @given(spans(), st.sampled_from(SCHEMES))

@@ -87,6 +87,20 @@ def test_what_is_worrying_is_said_with_the_command_that_shows_more(
     assert more == "more: bertworks check train.jsonl --against dev.jsonl"
 
 
+def test_a_tag_for_whose_sake_spans_are_lost_is_said_before_training(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    train, dev = (
+        [TaggedExample(f"{name} {n}", ((0, 1),), (tag,), line=n) for n, tag in enumerate(tags, 1)]
+        for name, tags in (("a", ["O", "B-X", "B-X", "X"] * 5), ("b", ["O", "B-X"]))
+    )
+    check_before_training(TRAIN, DEV, (train, dev))
+    assert capsys.readouterr().err.startswith(
+        "warning: 1 tag of train.jsonl not in BIO as the others: X; so no tag is read as part of "
+        "a span (train.jsonl line 4, …); correct them, or write O\n"
+    )
+
+
 def test_a_file_that_is_judged_by_itself_is_a_leak(capsys: pytest.CaptureFixture[str]) -> None:
     check_before_training(TRAIN, TRAIN, (rows("ab" * 5), rows("ab" * 5)))
     leak, more = capsys.readouterr().err.splitlines()

@@ -1,6 +1,6 @@
 """Findings: sentences that say what, how often, where and what to do."""
 
-from bertworks.evaluation.findings import Finding, Places, named, rows_of, worst_first
+from bertworks.evaluation.findings import Finding, Places, joined, named, rows_of, worst_first
 
 
 def places(*rows: tuple[str, int]) -> Places:
@@ -15,6 +15,11 @@ def test_places_name_the_first_lines_of_each_file() -> None:
     assert str(places(("a", 3), ("a", 7), ("b", 2))) == "a lines 3, 7; b line 2"
     many = places(*(("a", line) for line in range(1, 9)))
     assert (many.count, str(many)) == (8, "a lines 1, 2, 3, 4, 5, …")
+
+
+def test_of_several_things_one_row_each_is_named_and_all_are_counted() -> None:
+    whole = joined([places(("a", 3), ("a", 7)), places(("b", 2))])
+    assert (whole.count, str(whole)) == (3, "a line 3; b line 2, …")
 
 
 def test_a_finding_is_one_sentence_with_places_and_remedy() -> None:

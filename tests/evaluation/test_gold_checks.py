@@ -146,6 +146,57 @@ def test_a_tag_that_may_not_stand_there_is_named(
     assert tuple(found.details[0].values()) == (*pair, "1")
 
 
+@pytest.mark.parametrize(
+    ("rows", "said", "lines"),
+    [
+        (
+            ["O B-PER", "O X B-PER"],
+            "1 tag of train not in BIO as the others: X; so no tag is read as part of a span "
+            "(train line 2); correct them, or write O",
+            [2],
+        ),
+        (
+            ["B-X E-X", "S-X L-X", "S-X K-X"],
+            "2 tags of train not in BIOES as the others: L-X, K-X; so no tag is read as part of a "
+            "span (train lines 2, 3); correct them, or write O",
+            [2, 3],
+        ),
+        (
+            ["B-X I-X B-X", "B O"],
+            "1 tag of train not in BIO as the others: B; so they mark no span (train line 2); "
+            "correct them, or write O",
+            [2],
+        ),
+        (
+            ["NOUN VERB NOUN", "DET B-PER NOUN"],
+            "1 tag of train like part of a span among tags of words: B-PER; so they are read as "
+            "tags of words (train line 2); correct them, or all others",
+            [2],
+        ),
+        (
+            ["B M E S S B E S S S", "B E S S S S S S S X"],
+            "1 tag of train not in BMES as the others: X; so no tag is read as part of a span "
+            "(train line 2); correct them, or write O",
+            [2],
+        ),
+    ],
+)
+def test_a_tag_that_is_written_otherwise_than_most_is_named(
+    rows: list[str], said: str, lines: list[int]
+) -> None:
+    found = look(TagCheck(), train=tagged(*rows))["stray tags"]
+    assert (found.severity, str(found)) == ("warning", said)
+    assert found.places.first == [("train", line) for line in lines]
+
+
+def test_a_stray_tag_elsewhere_does_not_change_what_training_tells() -> None:
+    found = look(TagCheck(), train=tagged("B-X I-X O"), dev=tagged("B-X I-X X"))
+    assert found["tag scheme"].said == "tags in BIO"
+    assert str(found["stray tags"]).startswith(
+        "1 tag of dev not in BIO as the others: X; so they mark no span (dev line 1)"
+    )
+
+
 def test_examples_of_other_forms_are_passed_over() -> None:
     row = TextExample("a", label="b")
     for check in (ScoreCheck(), AnswerCheck(), ChoiceCheck(), TagCheck()):

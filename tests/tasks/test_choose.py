@@ -121,6 +121,24 @@ def test_right_choices_are_counted(score) -> None:
     assert (verdict.gold, verdict.given, verdict.score) == ("a", "b", 0.0)
 
 
+def test_of_two_choices_that_are_the_same_both_are_right(score) -> None:
+    asked = [ChoiceExample("q", ("a", "a", "b"), label=label) for label in (0, 1, 2)]
+    answers = [{"choice": 0, "text": "a", "probability": 0.4}] * 3
+    assert score(Choose(), answers, asked) == {"accuracy": pytest.approx(2 / 3)}
+
+
+def test_two_choices_that_are_the_same_learn_as_one_does(tokenizer) -> None:
+    example = ChoiceExample("q", ("cat", "cat", "dog"), label=1)
+    target = flatten(Choose().features(example, tokenizer, longest=67)).targets["choose"]
+    cat, dog = (torch.tensor(value, requires_grad=True) for value in (0.5, 1.25))
+    loss = Choose().loss(torch.stack([cat, cat, dog])[:, None], target)
+    loss.backward()
+    share = torch.tensor([0.5, 0.5, 1.25]).softmax(0)[:2].sum()  # of both together
+    assert loss.item() == pytest.approx(math.log(2) - share.log().item())
+    assert cat.grad.item() == pytest.approx(share.item() - 1)
+    assert dog.grad.item() == pytest.approx(1 - share.item())
+
+
 def test_the_head_is_made_by_the_options_of_the_task(config) -> None:
     head = Choose(pooling="mean", dropout=0.25, stride=5).head(config)
     assert (head.pooling, head.dropout.p, head.output.out_features) == ("mean", 0.25, 1)

@@ -124,6 +124,23 @@ def test_whole_utterances_are_scored_first(task, score) -> None:
     assert (verdict.gold, verdict.given, verdict.score) == ("play B-X O", "book B-X O", 0.0)
 
 
+def test_without_a_scheme_every_run_of_equal_tags_is_a_slot(tokenizer, score) -> None:
+    task = IntentSlots(("book", "play", "O", "city", "date"), num_intents=2)
+    example = utterance("new", "york", "may", "now", tags="city city date O", intent="book")
+    windows = task.features(example, tokenizer, longest=67)
+    rows = np.full((5, 5), -9.0, np.float32)
+    rows[np.arange(5), [0, 3, 3, 4, 2]] = 9.0
+    answer = task.decode(example, windows, [rows], tokenizer)
+    assert [(slot["text"], slot["label"]) for slot in answer["slots"]] == [
+        ("new york", "city"),
+        ("may", "date"),
+    ]
+    half = answer | {"tags": ["city", "O", "date", "O"]}
+    found = score(task, [answer, half], [example, example])
+    assert found["slot_f1"] == pytest.approx(0.75)
+    assert found["slot_accuracy"] == pytest.approx(7 / 8)
+
+
 def test_examples_tell_intents_and_tags() -> None:
     examples = [
         utterance("a", tags="B-X", intent="play"),

@@ -4,7 +4,7 @@ The tag of a word is a letter and the label of its span, as B-PER, or a letter a
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -22,6 +22,7 @@ LETTERS: dict[Scheme, tuple[str, str, str, str]] = {
     "bmes": ("B", "M", "E", "S"),
     "bilou": ("B", "I", "L", "U"),
 }
+LEAST_LABELLED, LEAST_BARE = 0.5, 0.9  # shares of the words in spans, for the others to be strays
 _ROLES = {"B": "B", "I": "I", "M": "I", "E": "E", "L": "E", "S": "S", "U": "S"}
 
 
@@ -45,6 +46,25 @@ def find_scheme(tags: Iterable[str], sequences: Iterable[Sequence[str]] = ()) ->
     return "iob1" if "B" not in letters or _is_first_kind(sequences) else "bio"
 
 
+def find_strays(counts: Mapping[str, int]) -> tuple[Scheme, list[str]]:
+    """Return how most words are tagged, by how many have each tag, and the tags written otherwise.
+
+    Among the tags of single words these are such as B-PER, and among those of spans all others.
+    """
+    inside = {tag: count for tag, count in counts.items() if tag != OUTSIDE}
+    for is_bare, least in ((False, LEAST_LABELLED), (True, LEAST_BARE)):
+        fitting = {
+            scheme: {tag for tag in inside if _fits(tag, scheme, is_bare=is_bare)}
+            for scheme in LETTERS
+        }
+        sizes = {scheme: sum(inside[tag] for tag in own) for scheme, own in fitting.items()}
+        scheme = max(sizes, key=sizes.__getitem__)
+        is_meant = "B" in fitting[scheme] if is_bare else bool(fitting[scheme])
+        if is_meant and sizes[scheme] >= least * sum(inside.values()):
+            return scheme, [tag for tag in inside if tag not in fitting[scheme]]
+    return "plain", [tag for tag in inside if _split(tag)[1] and _role(tag)[0] != OUTSIDE]
+
+
 def find_spans(tags: Sequence[str]) -> list[WordSpan]:
     """Return the spans that tags stand for, as the CoNLL evaluation finds them.
 
@@ -62,6 +82,13 @@ def find_spans(tags: Sequence[str]) -> list[WordSpan]:
             first = place
         before, label = role, own
     return spans
+
+
+def find_runs(tags: Sequence[str]) -> list[WordSpan]:
+    """Return the runs of equal tags as spans of that label, where tags do not speak of spans."""
+    edges = [place for place, (a, b) in enumerate(pairwise([None, *tags, None])) if a != b]
+    runs = (WordSpan(first, end, tags[first]) for first, end in pairwise(edges))
+    return [run for run in runs if run.label != OUTSIDE]
 
 
 def write_tags(spans: Iterable[WordSpan], num_words: int, scheme: Scheme) -> list[str]:
@@ -138,6 +165,11 @@ def cut_at_spans(words: Sequence[Place], spans: Sequence[Span]) -> tuple[Place, 
 def _split(tag: str) -> tuple[str, str]:
     letter, _, label = tag.partition("-")
     return letter, label
+
+
+def _fits(tag: str, scheme: Scheme, *, is_bare: bool) -> bool:
+    letter, label = _split(tag)
+    return letter in LETTERS[scheme] and bool(label) != is_bare
 
 
 def _role(tag: str) -> tuple[str, str]:

@@ -79,6 +79,14 @@ class Finding:
         }
 
 
+def joined(all_places: Iterable[Places]) -> Places:
+    """Return the rows of several things, one of each named first."""
+    whole = Places()
+    for places in all_places:
+        whole.add(*places.first[0], times=places.count)
+    return whole
+
+
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     """Return findings in the order of their severity."""
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))

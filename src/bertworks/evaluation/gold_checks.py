@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from bertworks.data.examples import ChoiceExample, QuestionExample, TaggedExample, TextExample
-from bertworks.data.tag_schemes import find_scheme, may_follow
-from bertworks.evaluation.findings import Finding, Places, rows_of
+from bertworks.data.tag_schemes import Scheme, find_scheme, find_strays, may_follow
+from bertworks.evaluation.findings import Finding, Places, joined, named, rows_of
 
 FAR = 10  # times farther from the middle than nearly all others
 MOST_LISTED = 30  # rows of a table
@@ -174,53 +174,76 @@ class ChoiceCheck:
 
 
 class TagCheck:
-    """Looks for tags that their scheme does not allow behind the tag before them."""
+    """Looks for tags written otherwise than most, or not allowed behind the tag before them."""
 
     def __init__(self) -> None:
+        self.tags: dict[str, dict[str, Places]] = {}  # by file
         self.pairs: dict[tuple[str | None, str | None], Places] = {}
 
     def add(self, part: str, example: Any) -> None:
-        """Take the pairs of neighbors among the tags of an example."""
-        if isinstance(example, TaggedExample) and example.tags:
-            around = [None, *example.tags, None]
-            for pair, times in Counter(pairwise(around)).items():
-                self.pairs.setdefault(pair, Places()).add(part, example.line, times=times)
+        """Take the tags of an example and the pairs of neighbors among them."""
+        if not isinstance(example, TaggedExample) or not example.tags:
+            return
+        own = self.tags.setdefault(part, {})
+        for tag, times in Counter(example.tags).items():
+            own.setdefault(tag, Places()).add(part, example.line, times=times)
+        around = [None, *example.tags, None]
+        for pair, times in Counter(pairwise(around)).items():
+            self.pairs.setdefault(pair, Places()).add(part, example.line, times=times)
 
     def findings(self) -> Iterator[Finding]:
-        """Yield the scheme, and the pairs that it does not allow."""
-        tags = {tag for _, tag in self.pairs if tag is not None}
-        if not tags:
+        """Yield the scheme of the first file, tags that are strange to it, and misplaced ones."""
+        if not self.tags:
             return
-        scheme = find_scheme(tags)
+        scheme = find_scheme(next(iter(self.tags.values())))
         wrong = self._misplaced(scheme)
         if scheme == "bio" and wrong and not self._misplaced("iob1"):
             scheme, wrong = "iob1", {}
         said = "the tags are of single words" if scheme == "plain" else f"tags in {scheme.upper()}"
         yield Finding(severity="note", check="tag scheme", said=said)
+        for part in self.tags:
+            yield from self._strays(part, scheme)
         if wrong:
-            joined = Places()
-            for places in wrong.values():
-                joined.add(*places.first[0], times=places.count)
-            details = [
-                {
-                    "before": before or "the start",
-                    "tag": tag or "the end",
-                    "times": f"{places.count:,}",
-                }
-                for (before, tag), places in sorted(wrong.items(), key=lambda i: -i[1].count)
-            ]
-            yield Finding(
-                severity="warning",
-                check="misplaced tags",
-                said=f"{rows_of(joined.count, 'tag')} may not stand behind the tag before in "
-                f"{scheme.upper()}, as {details[0]['tag']} behind {details[0]['before']}",
-                remedy="such a tag is read as the beginning of a span; correct it if that is wrong",
-                places=joined,
-                details=tuple(details[:MOST_LISTED]),
-            )
+            yield _misplaced_tags(wrong, scheme)
 
-    def _misplaced(self, scheme: Any) -> dict[tuple[str | None, str | None], Places]:
+    def _strays(self, part: str, scheme: Scheme) -> Iterator[Finding]:
+        """Find tags for whose sake spans are lost, mostly slips of the pen."""
+        own = self.tags[part]
+        meant, strays = find_strays({tag: places.count for tag, places in own.items()})
+        if not strays:
+            return
+        said, remedy = f"not in {meant.upper()} as the others", "correct them, or write O"
+        fate = "they mark no span" if scheme != "plain" else "no tag is read as part of a span"
+        if meant == "plain":
+            said, remedy = "like part of a span among tags of words", "correct them, or all others"
+            fate = "they are read as tags of words"
+        yield Finding(
+            severity="warning",
+            check="stray tags",
+            said=f"{rows_of(len(strays), 'tag')} of {part} {said}: {named(strays)}; so {fate}",
+            remedy=remedy,
+            places=joined(own[tag] for tag in strays),
+        )
+
+    def _misplaced(self, scheme: Scheme) -> dict[tuple[str | None, str | None], Places]:
         return {pair: at for pair, at in self.pairs.items() if not may_follow(*pair, scheme)}
+
+
+def _misplaced_tags(wrong: dict[tuple[str | None, str | None], Places], scheme: Scheme) -> Finding:
+    places = joined(wrong.values())
+    details = [
+        {"before": before or "the start", "tag": tag or "the end", "times": f"{at.count:,}"}
+        for (before, tag), at in sorted(wrong.items(), key=lambda item: -item[1].count)
+    ]
+    return Finding(
+        severity="warning",
+        check="misplaced tags",
+        said=f"{rows_of(places.count, 'tag')} may not stand behind the tag before in "
+        f"{scheme.upper()}, as {details[0]['tag']} behind {details[0]['before']}",
+        remedy="such a tag is read as the beginning of a span; correct it if that is wrong",
+        places=places,
+        details=tuple(details[:MOST_LISTED]),
+    )
 
 
 def _is_far(scores: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bertworks.evaluation.example_views import labels_of
-from bertworks.evaluation.findings import Finding, Places, named, rows_of
+from bertworks.evaluation.findings import Finding, Places, joined, named, rows_of
 
 MOST_LISTED = 200  # labels in a table
 LARGEST_SHARE = 0.9  # of the examples with one label, before saying so
@@ -149,7 +149,7 @@ def _rare_labels(group: LabelCounts) -> Iterator[Finding]:
             f"{len(rare):,} of {len(group.places[group.first]):,} {group.one}s stand fewer than "
             f"{group.rare} times in {group.first}: {counted}",
             "add examples, join labels or leave them out",
-            places=_joined([places for _, places in rare]),
+            places=joined(places for _, places in rare),
         )
 
 
@@ -165,7 +165,7 @@ def _labels_elsewhere(group: LabelCounts) -> Iterator[Finding]:
                 f"{part} has {rows_of(len(unknown), group.one)} that "
                 f"{group.first} has not: {named(unknown)}",
                 f"correct them, or add examples to {group.first}",
-                places=_joined(list(unknown.values())),
+                places=joined(unknown.values()),
             )
         missing = [label for label in known if label not in group.places[part]]
         if missing:
@@ -232,14 +232,6 @@ def _label_table(group: LabelCounts) -> Iterator[Finding]:
         "",
         details=tuple(rows[:MOST_LISTED]),
     )
-
-
-def _joined(all_places: list[Places]) -> Places:
-    """Return the rows of several labels, one of each named first."""
-    joined = Places()
-    for places in all_places:
-        joined.add(*places.first[0], times=places.count)
-    return joined
 
 
 # Those that do not need to know all labels there are.

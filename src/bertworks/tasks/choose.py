@@ -107,12 +107,12 @@ class ChoiceScorer:
         self._right, self._count = 0, 0
 
     def add(self, example: ChoiceExample, answer: Answer) -> Verdict:
-        """Count one choice."""
+        """Count one choice; of two that are the same, both are right."""
         assert example.label is not None  # examples without a label are not scored
-        is_right = answer["choice"] == example.label
+        gold = example.choices[example.label]
+        is_right = answer["text"] == gold
         self._right += is_right
         self._count += 1
-        gold = example.choices[example.label]
         return Verdict(gold, answer["text"], float(is_right), answer["probability"])
 
     def metrics(self) -> dict[str, float]:

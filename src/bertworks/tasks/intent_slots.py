@@ -12,10 +12,11 @@ from bertworks.core.errors import DataError
 from bertworks.core.pieces import IGNORE
 from bertworks.data.examples import TaggedExample
 from bertworks.data.packing import Features, Goal
-from bertworks.data.tag_schemes import Scheme
+from bertworks.data.tag_schemes import Scheme, find_runs, find_spans
 from bertworks.model.config import EncoderConfig
 from bertworks.model.heads import PlaceHead
 from bertworks.tasks.tagged_words import (
+    FindSpans,
     LabelNumbers,
     TagScores,
     TagSet,
@@ -119,7 +120,7 @@ class IntentSlots:
             "probability": float(chances.max()),
             "tags": tagged.tags,
             "tokens": tagged.tokens,
-            "slots": tagged.spans(),
+            "slots": tagged.spans(slots_of(self.tag_set)),
         }
 
     def scorer(self) -> "UtteranceScorer":
@@ -134,7 +135,7 @@ class UtteranceScorer:
 
     def __init__(self, tag_set: TagSet) -> None:
         self._tag_set = tag_set
-        self._slots = TagScores(tag_set.scheme)
+        self._slots = TagScores(slots_of(tag_set))
         self.num_whole = self.num_intents = self.count = 0
 
     def add(self, example: TaggedExample, answer: Answer) -> Verdict:
@@ -164,6 +165,11 @@ class UtteranceScorer:
     def by_label(self) -> dict[str, dict[str, float]]:
         """Return the scores of each kind of slot."""
         return self._slots.by_label()
+
+
+def slots_of(tag_set: TagSet) -> FindSpans:
+    """Return what finds slots: where tags do not speak of spans, each run of equal ones is one."""
+    return find_runs if tag_set.scheme == "plain" else find_spans
 
 
 def learn_intents(examples: Sequence[TaggedExample], *, order: Sequence[str] = ()) -> Options:

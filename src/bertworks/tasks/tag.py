@@ -9,7 +9,7 @@ from bertworks.core.batch import Target
 from bertworks.core.pieces import IGNORE
 from bertworks.data.examples import TaggedExample
 from bertworks.data.packing import Features, Goal
-from bertworks.data.tag_schemes import Scheme
+from bertworks.data.tag_schemes import Scheme, find_spans
 from bertworks.model.chain import chain_loss
 from bertworks.model.config import EncoderConfig
 from bertworks.model.heads import ChainHead, PlaceHead
@@ -19,6 +19,7 @@ from bertworks.tasks.tagged_words import (
     cut_windows,
     join_rows,
     learn_tag_set,
+    single_words,
     words_of,
 )
 from bertworks.tasks.task import Answer, Options, Rows, Verdict
@@ -104,7 +105,7 @@ class TagScorer:
 
     def __init__(self, tag_set: TagSet) -> None:
         self._tag_set = tag_set
-        self._scores = TagScores(tag_set.scheme)
+        self._scores = TagScores(single_words if tag_set.scheme == "plain" else find_spans)
 
     def add(self, example: TaggedExample, answer: Answer) -> Verdict:
         """Count the tags of one text."""

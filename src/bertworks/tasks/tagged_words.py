@@ -2,7 +2,7 @@
 
 import operator
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -31,6 +31,8 @@ from bertworks.tasks.tag_decoding import TagChain, rules_of
 from bertworks.tokenizer.tokenizer import Tokenizer
 from bertworks.tokenizer.word_pieces import cut_words, find_words
 
+FindSpans = Callable[[Sequence[str]], list[WordSpan]]
+
 
 @dataclass(frozen=True)
 class Window:
@@ -57,10 +59,10 @@ class Tagged:
         """The words."""
         return [self.text[start:end] for start, end in self.words]
 
-    def spans(self) -> list[dict[str, Any]]:
+    def spans(self, find: FindSpans = find_spans) -> list[dict[str, Any]]:
         """Return the spans that the tags speak of; one is as likely as all its tags together."""
         found = []
-        for first, end, label in find_spans(self.tags):
+        for first, end, label in find(self.tags):
             place = slice(self.words[first][0], self.words[end - 1][1])
             chance = self.chances[first] * self.chances_behind[first + 1 : end].prod()
             told = {"start": place.start, "end": place.stop, "label": label}
@@ -126,13 +128,10 @@ class LabelNumbers:
 
 
 class TagScores:
-    """Words with the right tag; and spans that are right, given and sought, as CoNLL counts them.
+    """Words with the right tag; spans that are right, given and sought, as CoNLL counts them."""
 
-    Of plain tags, each word is a span.
-    """
-
-    def __init__(self, scheme: Scheme) -> None:
-        self._find = _single_words if scheme == "plain" else find_spans
+    def __init__(self, find: FindSpans) -> None:
+        self._find = find
         self.right, self.given, self.gold = Counter[str](), Counter[str](), Counter[str]()
         self.num_right_words = self.num_words = 0
 
@@ -208,7 +207,8 @@ def learn_tag_set(
     return sorted(tags, key=lambda tag: _order(tag, scheme)), scheme
 
 
-def _single_words(tags: Sequence[str]) -> list[WordSpan]:
+def single_words(tags: Sequence[str]) -> list[WordSpan]:
+    """Return every word as a span of its tag."""
     return [WordSpan(word, word + 1, tag) for word, tag in enumerate(tags)]
 
 
