@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from bertworks.core.errors import DataError
 from bertworks.data.examples import (
     ChoiceExample,
     Found,
@@ -15,6 +16,7 @@ from bertworks.data.examples import (
 )
 from bertworks.evaluation.findings import Finding
 from bertworks.evaluation.piece_checks import PieceCheck, reading_of
+from bertworks.tasks.relate import Relate
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 LONG = " ".join(["the cat sat on the mat and looked at the dog"] * 5)  # 55 pieces
@@ -72,7 +74,7 @@ def test_unknown_pieces_are_counted(tokenizer: Tokenizer) -> None:
     [
         (ChoiceExample("Who?", ("cat", "dog"), "A cat."), ("Who? cat", "Who? dog"), ()),
         (ChoiceExample("Who?", ("cat", "dog")), ("cat", "dog"), ()),
-        (RelationExample("A cat saw a dog", (12, 15), (2, 5)), (), ("cat saw a dog",)),
+        (RelationExample("A cat saw a dog", (12, 15), (2, 5)), (), ("dog", "cat")),
         (TaggedExample("A cat", spans=(Span(2, 5, "PET"),)), (), ("cat",)),
         (
             TaggedExample("A cat sat", ((0, 1), (2, 5), (6, 9)), ("B-X", "I-X", "O")),
@@ -88,3 +90,23 @@ def test_every_form_is_read_as_its_task_reads_it(
     reading = reading_of(example)
     assert reading.beside == beside
     assert tuple(reading.text[start:end] for start, end in reading.gold) == gold
+
+
+def test_two_places_are_seen_in_one_window_however_far_apart(tokenizer: Tokenizer) -> None:
+    far = RelationExample(LONG, (4, 7), (len(LONG) - 3, len(LONG)), line=1)
+    assert {"several windows", "gold cut by windows"}.isdisjoint(look(tokenizer, far))
+    wide = RelationExample(LONG, (0, len(LONG) // 2), (4, 7), line=2)
+    found = look(tokenizer, far, wide)["gold cut by windows"]
+    assert found.places.first[0] == ("train", 2)
+
+
+@pytest.mark.parametrize("longest", [9, 10, 11, 12])
+def test_places_are_lost_where_the_task_refuses_them(tokenizer: Tokenizer, longest: int) -> None:
+    example = RelationExample(LONG, (0, 7), (12, 18), line=1)  # the cat, on the
+    is_lost = "gold cut by windows" in look(tokenizer, example, longest=longest)
+    try:
+        Relate(("a", "b")).features(example, tokenizer, longest=longest)
+    except DataError:
+        assert is_lost
+    else:
+        assert not is_lost

@@ -20,6 +20,7 @@ from bertworks.data.tag_schemes import find_spans
 from bertworks.data.windows import cut_beside, cut_pair, cut_spans
 from bertworks.evaluation.findings import Finding, Places, rows_of
 from bertworks.evaluation.text_checks import length_table
+from bertworks.tasks.relate import NUM_MARKS
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 MOST_UNKNOWN = 0.01  # share of pieces before it is a warning
@@ -34,6 +35,7 @@ class Reading:
     beside: tuple[str, ...] = ()  # one at a time
     gold: tuple[Place, ...] = ()  # what must be seen whole
     is_pair: bool = False  # both texts are cut
+    is_whole: bool = False  # one window shows all gold, with signs around it, and what is nearest
 
 
 class PieceCheck:
@@ -53,13 +55,13 @@ class PieceCheck:
         cut = self._cut(reading.text)
         beside = [np.array(ids) for ids in self.tokenizer.ids_of(reading.beside)]
         self._count_unknown(part, example.line, [cut.ids, *beside])
-        spans, num_seen = self._windows(reading, cut.ids, beside)
+        gold = cut.pieces_of(reading.gold)
+        spans, num_seen = self._windows(reading, cut.ids, beside, gold)
         length = len(cut.ids) + max(map(len, beside), default=0)
         self.lengths.setdefault(part, array("q")).append(length)
         self.long.setdefault(part, Places())
         if len(spans) > 1:
             self.long[part].add(part, example.line)
-        gold = cut.pieces_of(reading.gold)
         self._count_gold(part, example.line, gold, spans)
         self.count["truncated"] += sum(last >= num_seen for _, last in gold)
 
@@ -105,10 +107,14 @@ class PieceCheck:
         return self.last
 
     def _windows(
-        self, reading: Reading, pieces: np.ndarray, beside: list[np.ndarray]
+        self, reading: Reading, pieces: np.ndarray, beside: list[np.ndarray], gold: Spans
     ) -> tuple[Spans, int]:
         """Return the windows over the long text, and how many pieces truncating would keep."""
         room = self.longest - self.tokenizer.specials.num_added(pair=bool(beside))
+        if reading.is_whole:
+            marked = {piece for first, last in gold for piece in range(first, last + 1)}
+            is_shown = len(marked) + NUM_MARKS <= room
+            return [(0, len(pieces) * is_shown)], room
         if reading.is_pair:
             count = len(cut_pair(pieces, beside[0], room=room))
             return [(0, len(pieces))] * count, len(pieces)
@@ -176,8 +182,7 @@ def reading_of(example: Any) -> Reading:
         case ChoiceExample():
             return Reading(example.question, example.choices)
         case RelationExample():
-            start = min(example.first[0], example.second[0])
-            return Reading(example.text, gold=((start, max(example.first[1], example.second[1])),))
+            return Reading(example.text, gold=(example.first, example.second), is_whole=True)
         case TaggedExample():
             return Reading(example.text, gold=_marked(example))
         case TextExample(text_b=str() as text_b):
