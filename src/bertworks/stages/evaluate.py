@@ -44,12 +44,7 @@ def run(settings: EvaluateSettings) -> dict[str, Any]:
     scikit_learn("metrics")
     refuse_existing(settings.out)
     require_source(settings.data)
-    predictor = load(
-        settings.model,
-        device=settings.machine.device,
-        precision=settings.machine.precision,
-        threads=settings.machine.threads,
-    )
+    predictor = load(settings.model, **vars(settings.machine))
     task = zero_shot_task(predictor, settings.without_training) or predictor.task_named(
         settings.task
     )

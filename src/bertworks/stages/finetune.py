@@ -42,11 +42,7 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
     if settings.choice.seeds > 1:
         return _run_seeds(settings)
     sources = task_sources(settings)
-    machine = prepare(
-        settings.machine.device,
-        precision=settings.machine.precision,
-        threads=settings.machine.threads,
-    )
+    machine = prepare(**vars(settings.machine))
     origin = _origin(settings, sources, {"precision": machine.precision})
     if settings.resume == "auto" and is_finished(settings.out, origin, free=FREE):
         say(f"{settings.out} is finished already")

@@ -28,12 +28,7 @@ def run(settings: PredictSettings) -> dict[str, Any]:
     """Answer every input in order; rows without an answer are counted and named."""
     if settings.out != "-":
         refuse_existing(Path(settings.out))
-    predictor = load(
-        settings.model,
-        device=settings.machine.device,
-        precision=settings.machine.precision,
-        threads=settings.machine.threads,
-    )
+    predictor = load(settings.model, **vars(settings.machine))
     zero_shot = zero_shot_task(predictor, settings.without_training)
     task = zero_shot or predictor.task_named(settings.task)
     quarantine = Quarantine()

@@ -32,9 +32,9 @@ def run_ranking(settings: EvaluateSettings) -> dict[str, Any]:
     refuse_existing(settings.out)
     quarantine = Quarantine()
     found = read_retrieval_set(settings.data, quarantine)
-    model, retriever = _open(settings, settings.model), None
+    model, retriever = load(settings.model, **vars(settings.machine)), None
     if settings.ranking.retriever is not None:
-        retriever = _open(settings, settings.ranking.retriever)
+        retriever = load(settings.ranking.retriever, **vars(settings.machine))
     _refuse_odd_flags(settings, model)
     inputs = {"model": settings.model, "data": settings.data}
     if settings.ranking.retriever is not None:
@@ -76,11 +76,6 @@ def _refuse_odd_flags(settings: EvaluateSettings, model: Predictor) -> None:
             f"{settings.model} ranks by vectors itself, so a --retriever has nothing to choose for "
             "it; leave it out, or give a model fine-tuned for match or score"
         )
-
-
-def _open(settings: EvaluateSettings, path: Path) -> Predictor:
-    machine = settings.machine
-    return load(path, device=machine.device, precision=machine.precision, threads=machine.threads)
 
 
 def _rank(found: RetrievalSet, model: Predictor) -> Iterator[tuple[str, Order]]:

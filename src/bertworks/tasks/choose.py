@@ -13,6 +13,7 @@ from bertworks.data.windows import View, cut_beside
 from bertworks.model.config import EncoderConfig
 from bertworks.model.encoder import Pooling
 from bertworks.model.groups import grouped_log_softmax
+from bertworks.tasks.chances import softmax
 from bertworks.tasks.classify import text_head
 from bertworks.tasks.task import Answer, Options, Rows, Verdict
 from bertworks.tokenizer.tokenizer import Tokenizer
@@ -82,9 +83,7 @@ class Choose:
     ) -> Answer:
         """Average what the windows say of each choice and name the likeliest."""
         rows = np.concatenate(logits).astype(np.float64).reshape(-1, len(example.choices))
-        mean = rows.mean(axis=0)
-        shifted = np.exp(mean - mean.max())
-        probabilities = shifted / shifted.sum()
+        probabilities = softmax(rows.mean(axis=0))
         best = int(probabilities.argmax())
         return {
             "choice": best,

@@ -19,6 +19,7 @@ from bertworks.data.windows import cut_pair, cut_text
 from bertworks.model.config import EncoderConfig
 from bertworks.model.encoder import Pooling
 from bertworks.model.heads import TextHead
+from bertworks.tasks.chances import likeliest_label
 from bertworks.tasks.metrics import LabelScores
 from bertworks.tasks.task import Answer, Options, Rows, Verdict
 from bertworks.tokenizer.tokenizer import Tokenizer
@@ -96,14 +97,7 @@ class Classify:
     ) -> Answer:
         """Average the logits of the windows and name the likeliest label."""
         mean = np.concatenate(logits).astype(np.float64).mean(axis=0)
-        shifted = np.exp(mean - mean.max())
-        probabilities = shifted / shifted.sum()
-        best = int(probabilities.argmax())
-        return {
-            "label": self.labels[best],
-            "probability": float(probabilities[best]),
-            "probabilities": dict(zip(self.labels, map(float, probabilities), strict=True)),
-        }
+        return likeliest_label(self.labels, mean)
 
     def scorer(self) -> "LabelScorer":
         """Return what counts right labels."""
@@ -112,10 +106,7 @@ class Classify:
     def id_of(self, label: str) -> int:
         """Return the number of a label."""
         if label not in self._ids:
-            raise DataError(
-                f"the label {label!r} is not among those of the training data "
-                f"({', '.join(self.labels[:10])}); correct it or remove the row"
-            )
+            raise unknown_label(label, self.labels)
         return self._ids[label]
 
 
@@ -178,6 +169,14 @@ def text_head(config: EncoderConfig, options: Options, *, num_labels: int) -> Te
         num_labels=num_labels,
         pooling=options["pooling"],
         dropout=options["dropout"],
+    )
+
+
+def unknown_label(label: str, known: Sequence[str]) -> DataError:
+    """Return the error of a label that was not learned."""
+    return DataError(
+        f"the label {label!r} is not among those of the training data "
+        f"({', '.join(known[:10])}); correct it or remove the row"
     )
 
 

@@ -14,6 +14,7 @@ from bertworks.data.windows import cut_places
 from bertworks.model.config import EncoderConfig
 from bertworks.model.fused import cross_entropy
 from bertworks.model.heads import PieceHead
+from bertworks.tasks.chances import softmax
 from bertworks.tasks.task import Answer, Options, Rows, Scorer, Verdict
 from bertworks.tokenizer.tokenizer import Tokenizer
 
@@ -82,8 +83,7 @@ class FillMask:
         return _FirstMasks()
 
     def _candidates(self, logits: np.ndarray, tokenizer: Tokenizer) -> list[dict[str, object]]:
-        shifted = np.exp(logits - logits.max())
-        probabilities = shifted / shifted.sum()
+        probabilities = softmax(logits)
         named = tokenizer.named_ids  # a network may have rows to spare
         best = named[np.argsort(-probabilities[named], kind="stable")[: self.num_candidates]]
         return [

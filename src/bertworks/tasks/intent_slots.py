@@ -15,6 +15,7 @@ from bertworks.data.packing import Features, Goal
 from bertworks.data.tag_schemes import Scheme, find_runs, find_spans
 from bertworks.model.config import EncoderConfig
 from bertworks.model.heads import PlaceHead
+from bertworks.tasks.chances import softmax
 from bertworks.tasks.tagged_words import (
     FindSpans,
     LabelNumbers,
@@ -108,9 +109,8 @@ class IntentSlots:
     ) -> Answer:
         """Return the likeliest intent by the mean of the windows, the tags and their slots."""
         num_intents = len(self.intents)
-        mean = np.mean([rows[0, :num_intents] for rows in logits], axis=0, dtype=np.float64)
-        chances = np.exp(mean - mean.max())
-        chances /= chances.sum()
+        first = np.stack([rows[0, :num_intents] for rows in logits])
+        chances = softmax(first.mean(axis=0, dtype=np.float64))
         rows = join_rows(
             [rows[1:, num_intents:] for rows in logits], [window.note for window in windows]
         )

@@ -15,7 +15,13 @@ from bertworks.data.examples import TextExample
 from bertworks.data.packing import Features, Goal
 from bertworks.model.config import EncoderConfig
 from bertworks.model.encoder import Pooling
-from bertworks.tasks.classify import focused, in_order, text_head, text_windows
+from bertworks.tasks.classify import (
+    focused,
+    in_order,
+    text_head,
+    text_windows,
+    unknown_label,
+)
 from bertworks.tasks.metrics import LabelSetScores
 from bertworks.tasks.task import Answer, Options, Rows, Verdict
 from bertworks.tokenizer.tokenizer import Tokenizer
@@ -119,10 +125,7 @@ class MultiLabel:
         found = np.zeros(len(self.labels), bool)
         for label in example.labels or ():
             if label not in self._id_of:
-                raise DataError(
-                    f"the label {label!r} is not among those of the training data "
-                    f"({', '.join(self.labels[:10])}); correct it or remove the row"
-                )
+                raise unknown_label(label, self.labels)
             found[self._id_of[label]] = True
         return found
 

@@ -15,6 +15,7 @@ from bertworks.data.examples import TextExample
 from bertworks.data.packing import Features, Goal, join_pieces
 from bertworks.data.windows import cut_text
 from bertworks.model.config import EncoderConfig
+from bertworks.tasks.chances import likeliest_label, log_softmax
 from bertworks.tasks.classify import Classify, LabelScorer
 from bertworks.tasks.fill_mask import FillMask
 from bertworks.tasks.task import Answer, Rows, Task
@@ -66,15 +67,7 @@ class Choice:
 
     def answer(self, scores: np.ndarray) -> Answer:
         """Name the label with the highest score; chances are the softmax of all."""
-        shifted = scores - self._prior
-        chances = np.exp(shifted - shifted.max())
-        chances = chances / chances.sum()
-        best = int(chances.argmax())
-        return {
-            "label": self.labels[best],
-            "probability": float(chances[best]),
-            "probabilities": dict(zip(self.labels, map(float, chances), strict=True)),
-        }
+        return likeliest_label(self.labels, scores - self._prior)
 
     def id_of(self, label: str) -> int:
         """Return the number of a label."""
@@ -142,7 +135,7 @@ class ByEntailment(_Judged):
         owners = np.array([window.note for window in windows])
         rows = np.concatenate(logits).astype(np.float64)
         means = np.stack([rows[owners == label].mean(axis=0) for label in range(len(self.labels))])
-        return self.choice.answer(_log_softmax(means)[:, self._entailed])
+        return self.choice.answer(log_softmax(means)[:, self._entailed])
 
 
 class ByCloze(_Judged):
@@ -176,7 +169,7 @@ class ByCloze(_Judged):
         """Compare the mean log-probability of each label's pieces behind as many masks."""
         by_length: dict[int, list[np.ndarray]] = {}
         for window, rows in zip(windows, logits, strict=True):
-            by_length.setdefault(window.note, []).append(_log_softmax(rows.astype(np.float64)))
+            by_length.setdefault(window.note, []).append(log_softmax(rows.astype(np.float64)))
         means = {length: np.mean(rows, axis=0) for length, rows in by_length.items()}
         scores = [
             means[len(pieces)][np.arange(len(pieces)), pieces].mean()
@@ -335,8 +328,3 @@ def _masks_of(parts: Sequence[list[int] | None], text_length: int, mask: int) ->
             return np.arange(place, place + len(part))
         place += text_length if part is None else len(part)
     raise AssertionError("the pattern has no mask")
-
-
-def _log_softmax(rows: np.ndarray) -> np.ndarray:
-    shifted = rows - rows.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
