@@ -45,14 +45,7 @@ def run(settings: EvaluateSettings) -> dict[str, Any]:
     refuse_existing(settings.out)
     require_source(settings.data)
     predictor = load(settings.model, **vars(settings.machine))
-    task = zero_shot_task(predictor, settings.without_training) or predictor.task_named(
-        settings.task
-    )
-    if KINDS[task.kind].learn is None:
-        raise UsageError(
-            f"{settings.model} answers {task.name}, which gives no labels to score; "
-            "fine-tune it on labelled examples first"
-        )
+    task = _task(settings, predictor)
     origin = Origin(
         command=as_command("evaluate", settings),
         settings=as_json(settings),
@@ -79,6 +72,17 @@ def run(settings: EvaluateSettings) -> dict[str, Any]:
     if not_scored:
         say(f"warning: {not_scored}")
     return {"report": str(settings.out), **result}
+
+
+def _task(settings: EvaluateSettings, predictor: Predictor) -> Task | ByVectors:
+    zero_shot = zero_shot_task(predictor, settings.without_training)
+    task = zero_shot or predictor.task_named(settings.task)
+    if KINDS[task.kind].learn is None:
+        raise UsageError(
+            f"{settings.model} answers {task.name}, which gives no labels to score; "
+            "fine-tune it on labelled examples first"
+        )
+    return task
 
 
 def _score(
