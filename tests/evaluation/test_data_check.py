@@ -119,6 +119,40 @@ def test_labels_of_dev_alone_are_left_to_the_task() -> None:
     check_before_training(TRAIN, DEV, (rows("ab" * 5), rows("c", "other")))
 
 
+def test_tags_and_intents_of_dev_alone_are_said_in_one_line_with_their_rows(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def tagged(tags: str, start: int) -> list[TaggedExample]:
+        return [
+            TaggedExample(f"word{n}", ((0, 5),), (tag,), intent=tag.lower(), line=n)
+            for n, tag in enumerate(tags, start)
+        ]
+
+    check_before_training(TRAIN, DEV, (tagged("AB" * 5, 1), tagged("ACDB", 31)))
+    said = capsys.readouterr().err
+    assert (
+        "warning: dev.jsonl has 2 tags that train.jsonl has not: C, D (dev.jsonl lines 32" in said
+    )
+    assert "dev.jsonl has 2 intents that train.jsonl has not: c, d (dev.jsonl lines 32" in said
+    assert "add examples to train.jsonl" in said
+
+
+def test_a_dev_file_with_one_label_only_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    check_before_training(TRAIN, DEV, (rows("ab" * 5), rows("bb", "other")))
+    assert "warning: dev.jsonl has one label only ('b')" in capsys.readouterr().err
+
+
+def test_the_command_that_shows_more_reads_the_files_in_the_same_way(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    flags = ("--task", "match", "--columns", "label=is same")
+    check_before_training(TRAIN, DEV, (rows("ab" * 5), rows("ab")), flags=flags)
+    assert capsys.readouterr().err.endswith(
+        "more: bertworks check train.jsonl --against dev.jsonl --task match "
+        "--columns 'label=is same'\n"
+    )
+
+
 def test_bad_rows_are_counted_by_reason_and_too_many_are_an_error() -> None:
     quarantine = Quarantine(num_good=30)
     assert list(bad_rows("train", quarantine)) == []

@@ -37,6 +37,16 @@ def test_one_label_is_an_error_to_learn_and_a_warning_to_judge() -> None:
     assert (warning.severity, warning.said) == ("warning", "dev has one label only ('b')")
 
 
+def test_sets_of_labels_that_are_all_the_same_are_an_error() -> None:
+    def sets(*found: str) -> list[TextExample]:
+        return [TextExample(str(n), labels=tuple(own), line=n) for n, own in enumerate(found, 1)]
+
+    error = look(train=sets("ab", "ba", "ab"))["one label only"]
+    assert error.severity == "error"
+    assert error.said == "train has the same labels on all rows ('a', 'b')"
+    assert "one label only" not in look(train=sets("a", "", "a"))
+
+
 def test_unknown_labels_are_named_with_their_lines() -> None:
     found = look(train=texts(*"aabb"), dev=texts(*"aczc"))
     unknown = found["unknown labels"]

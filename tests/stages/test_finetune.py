@@ -108,14 +108,32 @@ def test_a_task_that_is_named_is_not_guessed(
     assert "task is 'guess', but it must be classify or match or " in wrong.refusal(2)
 
 
-def test_a_task_for_pairs_needs_them_in_every_row(
+@pytest.mark.parametrize("task", ["match", "embed"])
+def test_single_texts_among_pairs_are_set_aside(
+    task: str, finetune_words: Words, labelled: dict[str, Path], write_rows: Write,
+    tmp_path: Path, command: Run,
+) -> None:  # fmt: skip
+    lines = labelled["train_pairs"].read_text().splitlines()
+    train = write_rows(tmp_path / "rows.jsonl", [*lines, {"text": "Road.", "label": "other"}])
+    dev, out = labelled["dev_pairs"], tmp_path / "run"
+    ended = command(*finetune_words(out, train=train, dev=dev, task=task, epochs=1), "--json")
+    assert json.loads(ended.out)["bad_rows"] == 1
+    (aside,) = (out / "quarantine.jsonl").read_text().splitlines()
+    assert json.loads(aside)["reason"] == "no 'text_b', but the task reads two texts"
+    assert json.loads(aside)["line"] == len(lines) + 1
+
+
+def test_too_many_single_texts_among_pairs_are_one_sentence(
     finetune_words: Words, write_rows: Write, tmp_path: Path, command: Run
 ) -> None:
     pair = {"text": "River.", "text_b": "Boat.", "label": "same"}
     file = write_rows(tmp_path / "rows.jsonl", [pair, {"text": "Road.", "label": "other"}])
     ended = command(*finetune_words(tmp_path / "run", train=file, task="match"))
-    said = f"{file} line 2: the task match needs a second text; add a column text_b"
-    assert ended.refusal(1) == said
+    said = f"1 of 2 rows cannot be used, the first at {file} line 2: no 'text_b', but the task"
+    assert said in ended.refusal(1)
+    file = write_rows(tmp_path / "rows.jsonl", [{"text": "Road.", "label": n} for n in (0, 1)])
+    ended = command(*finetune_words(tmp_path / "run", train=file, task="match"))
+    assert f"{file} line 1: the task match needs a second text" in ended.refusal(1)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv"])

@@ -1,5 +1,6 @@
 """The file of several tasks: a table for each, or a sentence that says what is wrong with it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from bertworks.core.errors import UsageError
 from bertworks.stages.setting_groups import SeveralSettings, TaskSettings
 from bertworks.stages.settings import FinetuneSettings
-from bertworks.stages.task_list import read_task_list, task_sources
+from bertworks.stages.task_list import TaskSource, read_task_list, task_sources
 
 WHOLE = """
 [sentiment]
@@ -116,3 +117,10 @@ def test_the_flags_of_one_task_are_refused_beside_a_file_of_several(
 def test_without_any_examples_it_is_said_what_is_needed() -> None:
     with pytest.raises(UsageError, match="needs --train and --dev, or --tasks"):
         task_sources(FinetuneSettings(model=Path("m"), out=Path("o"), train=Path("t")))
+
+
+def test_a_source_knows_the_flags_by_which_its_files_are_read_elsewhere() -> None:
+    plain = TaskSource(train=Path("a"), dev=Path("b"))
+    assert plain.reading_flags == []
+    named = replace(plain, task="score", columns=("text=s", "score=n"))
+    assert named.reading_flags == ["--task", "score", "--columns", "text=s", "score=n"]

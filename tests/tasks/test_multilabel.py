@@ -138,14 +138,17 @@ def test_a_balanced_label_counts_as_much_where_it_is_as_where_it_is_not() -> Non
 
 
 def test_a_label_that_all_examples_have_divides_by_nothing() -> None:
-    examples = [TextExample("t", labels=("a",))] * 3
-    (pair,) = learn_label_sets(examples, class_weights="balanced")["emphasis"].weights
-    assert np.isfinite(pair).all()
+    examples = [TextExample("t", labels=labels) for labels in (("a",), ("a", "b"), ("a",))]
+    pairs = learn_label_sets(examples, class_weights="balanced")["emphasis"].weights
+    assert np.isfinite(pairs).all()
 
 
-def test_examples_without_any_label_are_nothing_to_learn_from() -> None:
+def test_examples_that_do_not_differ_in_labels_are_nothing_to_learn_from() -> None:
     with pytest.raises(DataError, match="has no label at all"):
         learn_label_sets([TextExample("t", labels=())] * 3)
+    with pytest.raises(DataError, match=r"has the same labels on every row \(a, b\), so there is"):
+        learn_label_sets([TextExample("t", labels=labels) for labels in (("a", "b"), ("b", "a"))])
+    assert learn_label_sets([TextExample("t", labels=labels) for labels in ((), ("a",))])
 
 
 def test_the_answer_names_labels_above_the_threshold_of_averaged_logits(decode) -> None:

@@ -1,6 +1,7 @@
 """Files of labelled data as examples, whatever layout they have."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from bertworks.data.columns import Columns
 from bertworks.data.forms import COLUMNS, FORMS, make_example
 from bertworks.data.layouts import open_source, open_table, tell_form
 from bertworks.data.tables import Rows
+
+REMEDY = "mend the file, or name its columns with --columns"
 
 
 def read_examples(
@@ -25,11 +28,23 @@ def read_examples(
     """Return the examples of a file; rows that cannot be used go to the quarantine."""
     own = Quarantine()  # each file must be mostly good, however long the others are
     examples = list(stream_examples(file, own, form=form, columns=columns, labelled=labelled))
-    own.check(remedy="mend the file, or name its columns with --columns")
+    own.check(remedy=REMEDY)
     if not examples:
         raise DataError(f"{file} holds no rows; give a file with examples in it")
     quarantine.take(own)
     return examples
+
+
+def only_pairs(file: Path, examples: Sequence[Any], quarantine: Quarantine) -> list[Any]:
+    """Return the examples that have a second text; the others go to the quarantine."""
+    pairs = [example for example in examples if example.text_b is not None]
+    own = Quarantine(num_good=len(pairs))
+    for example in examples:
+        if example.text_b is None:
+            own.add(file, example.line, "no 'text_b', but the task reads two texts")
+    own.check(remedy=REMEDY)
+    quarantine.take(replace(own, num_good=0))  # these were counted when they were read
+    return pairs
 
 
 def stream_examples(

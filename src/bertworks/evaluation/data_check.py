@@ -75,8 +75,13 @@ def bad_rows(part: str, quarantine: Quarantine) -> Iterator[Finding]:
     )
 
 
-def check_before_training(train: Path, dev: Path, examples: Sequence[Sequence[Any]]) -> None:
-    """Stop when what is trained could not be scored, and say what is worrying."""
+def check_before_training(
+    train: Path, dev: Path, examples: Sequence[Sequence[Any]], *, flags: Sequence[str] = ()
+) -> None:
+    """Stop when what is trained could not be scored, and say what is worrying.
+
+    The flags are those by which the files are read.
+    """
     files = [str(train), f"{dev} (as dev)" if dev == train else str(dev)]
     # A model that is trained again may know more labels, so the task judges which are unknown.
     checks = make_checks(all_labels=False)
@@ -89,4 +94,4 @@ def check_before_training(train: Path, dev: Path, examples: Sequence[Sequence[An
         say(f"warning: {finding}")
     if worrying:
         others = ["--against", str(dev)] if dev != train else []
-        say(f"more: {shlex.join(['bertworks', 'check', str(train), *others])}")
+        say(f"more: {shlex.join(['bertworks', 'check', str(train), *others, *flags])}")

@@ -18,7 +18,7 @@ class LabelCheck:
 
     def __init__(self, *, rare: int, all_labels: bool = True) -> None:
         self.rare = rare
-        self.finders = FINDERS if all_labels else FINDERS_OF_SOME
+        self.finders = FINDERS if all_labels else FINDERS_BEFORE_TRAINING
         self.groups: dict[str, LabelCounts] = {}
 
     def add(self, part: str, example: Any) -> None:
@@ -76,6 +76,13 @@ class LabelCounts:
         """Whether words have the labels."""
         return self.kind in ("tag", "span label")
 
+    def is_the_same_everywhere(self, part: str) -> bool:
+        """Tell whether the labels of all rows of a file are the same."""
+        counts = [places.count for places in self.places[part].values()]
+        if self.kind == "labels":
+            return bool(counts) and all(count == self.num_examples[part] for count in counts)
+        return len(counts) == 1 and self.kind != "span label"
+
     def finding(self, severity: Any, check: str, said: str, remedy: str, **more: Any) -> Finding:
         """Return a finding about these labels."""
         name = check.replace("label", self.one)
@@ -84,15 +91,14 @@ class LabelCounts:
 
 def _one_label(group: LabelCounts) -> Iterator[Finding]:
     """Find files in which there is nothing to tell apart."""
-    if group.kind == "labels":
-        return
     for part, labels in group.places.items():
-        if len(labels) == 1 and group.kind != "span label":
-            is_first = part == group.first
+        if group.is_the_same_everywhere(part):
+            is_first, shown = part == group.first, named(map(repr, labels))
+            few = "one {} only" if len(labels) == 1 else "the same {}s on all rows"
             yield group.finding(
                 "error" if is_first else "warning",
                 "one label only",
-                f"{part} has one {group.one} only ({next(iter(labels))!r})",
+                f"{part} has {few.format(group.one)} ({shown})",
                 "add examples of another, or check that the right column is read"
                 if is_first
                 else "some scores need two; take rows of all labels",
@@ -153,8 +159,8 @@ def _rare_labels(group: LabelCounts) -> Iterator[Finding]:
         )
 
 
-def _labels_elsewhere(group: LabelCounts) -> Iterator[Finding]:
-    """Find labels that are not learned, and so never answered, and those that are not judged."""
+def _unknown_labels(group: LabelCounts) -> Iterator[Finding]:
+    """Find labels that are not learned, and so never answered."""
     known = group.places[group.first]
     for part in group.others:
         unknown = {label: at for label, at in group.places[part].items() if label not in known}
@@ -167,6 +173,17 @@ def _labels_elsewhere(group: LabelCounts) -> Iterator[Finding]:
                 f"correct them, or add examples to {group.first}",
                 places=joined(unknown.values()),
             )
+
+
+def _never_answered(group: LabelCounts) -> Iterator[Finding]:
+    """Find unknown labels that do not stop a training."""
+    if group.is_of_words or group.kind == "intent":
+        yield from _unknown_labels(group)
+
+
+def _labels_not_judged(group: LabelCounts) -> Iterator[Finding]:
+    known = group.places[group.first]
+    for part in group.others:
         missing = [label for label in known if label not in group.places[part]]
         if missing:
             yield group.finding(
@@ -234,12 +251,14 @@ def _label_table(group: LabelCounts) -> Iterator[Finding]:
     )
 
 
-# Those that do not need to know all labels there are.
-FINDERS_OF_SOME: tuple[Callable[[LabelCounts], Iterator[Finding]], ...] = (
+FINDERS_OF_ALL: tuple[Callable[[LabelCounts], Iterator[Finding]], ...] = (
+    _one_label,
     _too_many_labels,
     _rare_labels,
     _alike_labels,
     _imbalance,
     _label_table,
 )
-FINDERS = (_no_label, _one_label, _labels_elsewhere, *FINDERS_OF_SOME)
+FINDERS = (_no_label, _unknown_labels, _labels_not_judged, *FINDERS_OF_ALL)
+# A task judges itself which labels it must know, before it is trained.
+FINDERS_BEFORE_TRAINING = (_never_answered, *FINDERS_OF_ALL)

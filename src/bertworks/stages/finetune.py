@@ -18,7 +18,7 @@ from bertworks.core.seeds import derive
 from bertworks.core.settings import Ramp, as_command, as_json
 from bertworks.data.example_batches import ExampleBatches, MixedBatches
 from bertworks.data.packing import Features
-from bertworks.data.rows import find_form, parse_columns, read_examples
+from bertworks.data.rows import find_form, only_pairs, parse_columns, read_examples
 from bertworks.evaluation.data_check import check_before_training
 from bertworks.evaluation.dev_scores import DevScores, DevSet
 from bertworks.serving.model_folder import OpenModel, open_model, save_model, tasks_of
@@ -97,10 +97,13 @@ def _read(source: TaskSource, quarantine: Quarantine, own: Mapping[str, Task]) -
     kind = KINDS.get(source.task) if source.task else None
     form = find_form(source.train, columns, among=kind.forms() if kind else None)
     dev_form = find_form(source.dev, columns, among=kind.forms(scored=True)) if kind else form
+    files = ((source.train, form), (source.dev, dev_form))
     training, dev = (
-        read_examples(file, quarantine, form=form, columns=columns)
-        for file, form in ((source.train, form), (source.dev, dev_form))
+        read_examples(file, quarantine, form=form, columns=columns) for file, form in files
     )
+    if kind and kind.reads_pairs and any(example.text_b is not None for example in training):
+        training = only_pairs(source.train, training, quarantine)
+        dev = only_pairs(source.dev, dev, quarantine)
     try:
         named = source.task or guess_kind(form, training)
         before = own.get(source.name or named)
@@ -110,7 +113,8 @@ def _read(source: TaskSource, quarantine: Quarantine, own: Mapping[str, Task]) -
     if source.task is None:
         of = f" of {source.name}" if source.name else ""
         say(f"task{of}: {named}, guessed from the columns")
-    check_before_training(source.train, source.dev, (training, dev))
+    examples = (training, dev)
+    check_before_training(source.train, source.dev, examples, flags=source.reading_flags)
     return _Learned(source, task, training, dev)
 
 

@@ -41,6 +41,12 @@ class TaskSource:
         """The settings of some tasks that are given."""
         return {name: value for name, value in vars(self.of_task).items() if value is not None}
 
+    @property
+    def reading_flags(self) -> list[str]:
+        """The flags by which any command reads the examples as they are read here."""
+        task = ["--task", self.task] if self.task else []
+        return [*task, *(["--columns", *self.columns] if self.columns else [])]
+
 
 def task_sources(settings: FinetuneSettings) -> list[TaskSource]:
     """Return the tasks that are to be learned."""

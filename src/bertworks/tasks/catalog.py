@@ -36,6 +36,7 @@ class Kind:
     learn: Callable[..., Options] | None = None  # what examples and settings tell to `make`
     settings: tuple[str, ...] = ()  # the flags of finetune that `learn` takes
     of_head: tuple[str, ...] = ()  # the options that a head keeps however often it is trained
+    reads_pairs: bool = False  # whether a single text among pairs is a mistake
 
     def forms(self, *, scored: bool = False) -> tuple[str, ...]:
         """Return the forms that a file for it may have, or one that answers are scored by."""
@@ -60,6 +61,7 @@ KINDS: dict[str, Kind] = {
         partial(Classify, kind="match"),
         learn=learn_labels,
         settings=("class_weights", "focal"),
+        reads_pairs=True,
     ),
     "multilabel": Kind(
         make_multilabel,
@@ -106,6 +108,7 @@ KINDS: dict[str, Kind] = {
         ("label", "texts"),
         learn=learn_vectors,
         settings=("vector_loss", "vector_temperature", "symmetric", "pooling", "same"),
+        reads_pairs=True,
     ),
 }
 OF_FORM = {  # the kind that a form speaks of by itself

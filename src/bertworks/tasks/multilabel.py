@@ -201,6 +201,12 @@ def learn_label_sets(
     labels = in_order({label for found in sets for label in found}, order)
     if not labels:
         raise DataError("has no label at all, so there is nothing to find; add examples with some")
+    if len({frozenset(found) for found in sets}) == 1:
+        shown = ", ".join(labels[:5]) + ", …" * (len(labels) > 5)
+        raise DataError(
+            f"has the same labels on every row ({shown}), so there is nothing to tell apart; add "
+            "examples with others, or with none"
+        )
     counts = np.array([sum(label in found for found in sets) for label in labels])
     others = len(sets) - counts
     if class_weights == "balanced":

@@ -111,19 +111,22 @@ class TagSet:
 
 
 class LabelNumbers:
-    """The numbers of labels; one that training never showed has none, which is said once."""
+    """The numbers of labels; those that training never showed have none, which is said once."""
 
     def __init__(self, labels: Sequence[str], what: str) -> None:
         self._what = what
         self._numbers = {label: number for number, label in enumerate(labels)}
-        self._told: set[str] = set()
+        self._is_told = False
 
     def of(self, label: str) -> int:
         """Return the number of a label, or IGNORE."""
         number = self._numbers.get(label, IGNORE)
-        if number == IGNORE and label not in self._told:
-            self._told.add(label)
-            say(f"warning: the {self._what} {label!r} is not in the training data; answers miss it")
+        if number == IGNORE and not self._is_told:
+            self._is_told = True
+            say(
+                f"warning: the {self._what} {label!r} is not in the training data, so answers miss "
+                "it; others like it are not named"
+            )
         return number
 
 
