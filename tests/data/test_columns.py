@@ -38,6 +38,7 @@ def matched(names: str, form: str, **given: str) -> str:
         ("qid|text_a|text_b|label", "label", "label=label text=text_a text_b=text_b"),
         ("text_a|class", "label", "label=class text=text_a"),
         ("id|rating|label|text", "label", "label=label text=text"),
+        ("id|group|subject|text", "label", "label=group text=text"),
         ("genre|sentence1|sentence2|score", "score", "score=score text=sentence1 text_b=sentence2"),
         (
             "sentence_A|sentence_B|relatedness_score|entailment_judgment",

@@ -143,7 +143,7 @@ REFUSED = {
     "ranking of nothing": ([TextExample("a", "b")], "ranking", UsageError, "needs a label or"),
     "contrast of scores": (PAIRS, "contrastive", UsageError, "not scores; choose ranking"),
     "one score": (PAIRS[:1] * 3, None, DataError, "has one score only"),
-    "one label": (LABELLED[:1] * 3, None, DataError, "has 1 labels .same."),
+    "one label": (LABELLED[:1] * 3, None, DataError, "has one label .same."),
 }
 
 

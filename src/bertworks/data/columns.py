@@ -19,7 +19,7 @@ ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
     "label": (
         ("gold_label",),
         ("class", "category", "quality", "is_duplicate", "sentiment", "polarity", "target"),
-        ("entailment_judgment", "gold", "topic"),
+        ("entailment_judgment", "gold", "topic", "group"),
     ),
     "labels": (("classes", "categories", "topics"),),
     "score": (

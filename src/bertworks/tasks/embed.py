@@ -230,9 +230,11 @@ def learn_vectors(
     found = {example.label for example in examples if example.label is not None}
     labels = sorted(in_order(found, order), key=lambda label: label == same)
     if labels and len(labels) != 2:
+        count = "one label" if len(labels) == 1 else f"{len(labels)} labels"
+        shown = ", ".join(labels[:5]) + ", …" * (len(labels) > 5)
         raise DataError(
-            f"has {len(labels)} labels ({', '.join(labels[:5])}), but embed tells two apart, "
-            "different and same; keep two, or leave the column out where all pairs are the same"
+            f"has {count} ({shown}), but embed tells two apart, different and same; keep two, or "
+            "leave the column out where all pairs are the same"
         )
     if same is not None and same not in labels:
         raise UsageError(f"--same is {same!r}, but the labels are {', '.join(labels) or 'none'}")
