@@ -52,6 +52,16 @@ def test_bad_threes_are_set_aside_and_the_next_ones_keep_their_step(file: Write)
     ]
 
 
+def test_a_polarity_that_is_none_is_set_aside(file: Write) -> None:
+    quarantine = Quarantine()
+    content = ASPECTS + "$T$ here\nsoup\n7\n$T$ there\nsoup\nNeutral\n"
+    rows = list(read_aspects(file("a.txt", content), quarantine, {}))
+    assert [row["label"] for _, row in rows] == ["1", "-1", "Neutral"]
+    assert bad_in(quarantine) == [
+        ("a.txt", 7, "the third of its lines is '7', and not -1, 0 or 1"),
+    ]
+
+
 def test_aspects_are_told_by_every_three_lines() -> None:
     lines = ASPECTS.splitlines()
     assert is_aspects(lines)

@@ -28,6 +28,9 @@ def read_aspects(file: Path, quarantine: Quarantine, columns: Mapping[str, str])
             quarantine.add(file, number, "one of its three lines is empty or cannot be read")
         elif ASPECT not in found[0]:
             quarantine.add(file, number, f"no {ASPECT} in the first of its three lines")
+        elif found[2].lower() not in POLARITIES:
+            reason = f"the third of its lines is {found[2]!r:.60}, and not -1, 0 or 1"
+            quarantine.add(file, number, reason)
         else:
             text, aspect, label = found
             yield number, {"text": text.replace(ASPECT, aspect), "aspect": aspect, "label": label}
