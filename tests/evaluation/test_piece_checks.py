@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bertworks.core.errors import DataError
@@ -15,7 +16,7 @@ from bertworks.data.examples import (
     TextExample,
 )
 from bertworks.evaluation.findings import Finding
-from bertworks.evaluation.piece_checks import PieceCheck, reading_of
+from bertworks.evaluation.piece_checks import PieceCheck, reading_of, unknown_warning
 from bertworks.tasks.relate import Relate
 from bertworks.tokenizer.tokenizer import Tokenizer
 
@@ -110,3 +111,13 @@ def test_places_are_lost_where_the_task_refuses_them(tokenizer: Tokenizer, longe
         assert is_lost
     else:
         assert not is_lost
+
+
+def test_a_file_of_many_unknown_pieces_is_said_and_one_in_a_hundred_is_not() -> None:
+    texts = [np.array([2, 1, 1, 3]), np.array([2, *[7] * 93, 1, 1, 3])]
+    said = unknown_warning("train.jsonl", texts, 1)
+    assert said
+    assert said.startswith(
+        "3.96% of the pieces of train.jsonl are unknown to the model's tokenizer"
+    )
+    assert unknown_warning("train.jsonl", [np.array([1, *[7] * 99])], 1) is None

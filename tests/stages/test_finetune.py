@@ -136,6 +136,16 @@ def test_too_many_single_texts_among_pairs_are_one_sentence(
     assert f"{file} line 1: the task match needs a second text" in ended.refusal(1)
 
 
+def test_texts_in_letters_that_the_model_does_not_know_are_said(
+    finetune_words: Words, write_rows: Write, tmp_path: Path, command: Run
+) -> None:
+    rows = [{"text": f"河水上涨 {n}", "label": label} for n in range(6) for label in "ab"]
+    file = write_rows(tmp_path / "rows.jsonl", rows)
+    ended = command(*finetune_words(tmp_path / "run", train=file, dev=file, epochs=1))
+    assert ended.code == 0, ended.err
+    assert f"of the pieces of {file} are unknown to the model's tokenizer; take a" in ended.err
+
+
 @pytest.mark.parametrize("suffix", ["csv", "tsv"])
 def test_columns_may_have_other_names(
     suffix: str, classifier: Path, labelled: dict[str, Path], finetune_words: Words, tmp_path: Path,

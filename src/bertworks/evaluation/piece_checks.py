@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from bertworks.tasks.relate import NUM_MARKS
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 MOST_UNKNOWN = 0.01  # share of pieces before it is a warning
+UNKNOWN_REMEDY = "bertworks vocab inspect names the words; vocab extend adds pieces"
 Spans = list[tuple[int, int]]
 
 
@@ -145,9 +146,23 @@ class PieceCheck:
             check="unknown pieces",
             said=f"{share:.2%} of the pieces are unknown to the tokenizer, in "
             f"{rows_of(self.unknown.count)}",
-            remedy="bertworks vocab inspect names the words; vocab extend adds pieces",
+            remedy=UNKNOWN_REMEDY,
             places=self.unknown,
         )
+
+
+def unknown_warning(part: str, texts: Iterable[np.ndarray], unknown: int) -> str | None:
+    """Return what to say of a file where many of its pieces are unknown."""
+    found = total = 0
+    for tokens in texts:
+        found += int(np.count_nonzero(tokens == unknown))
+        total += len(tokens)
+    if found <= MOST_UNKNOWN * total:
+        return None
+    return (
+        f"{found / total:.2%} of the pieces of {part} are unknown to the model's tokenizer; take a "
+        f"model of this language, or {UNKNOWN_REMEDY}"
+    )
 
 
 @dataclass(frozen=True)

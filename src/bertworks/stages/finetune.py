@@ -21,6 +21,7 @@ from bertworks.data.packing import Features
 from bertworks.data.rows import find_form, only_pairs, parse_columns, read_examples
 from bertworks.evaluation.data_check import check_before_training
 from bertworks.evaluation.dev_scores import DevScores, DevSet
+from bertworks.evaluation.piece_checks import unknown_warning
 from bertworks.serving.model_folder import OpenModel, open_model, save_model, tasks_of
 from bertworks.stages.settings import FinetuneSettings
 from bertworks.stages.task_list import TaskSource, task_sources
@@ -201,7 +202,12 @@ def _dev_scores(
 def _windows(
     task: Task, file: Path, examples: Sequence[Any], opened: OpenModel, longest: int
 ) -> list[list[Features]]:
-    return windows_of(task, examples, opened.tokenizer, longest=longest, where=f"{file} line")
+    tokenizer = opened.tokenizer
+    windows = windows_of(task, examples, tokenizer, longest=longest, where=f"{file} line")
+    texts = (window.tokens for own in windows for window in own)
+    if warning := unknown_warning(str(file), texts, tokenizer.specials.unknown):
+        say(f"warning: {warning}")
+    return windows
 
 
 def _origin(
