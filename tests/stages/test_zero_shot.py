@@ -42,6 +42,15 @@ def test_labels_are_predicted_and_may_be_calibrated(
     assert [row["probability"] for row in plain] != [row["probability"] for row in fair]
 
 
+@pytest.mark.parametrize("by", ["cloze", "vectors"])
+def test_labels_that_the_vocabulary_cannot_tell_apart_are_one_sentence(
+    by: str, pretrained: Path, labelled: dict[str, Path], tmp_path: Path, command: Run
+) -> None:
+    words = ["predict", "--model", pretrained, "--data", labelled["dev"], "--out", tmp_path / "a"]
+    said = command(*words, "--by", by, "--zero-shot", "sport=体育", "game=游戏").refusal(2)
+    assert said.startswith("the labels 'sport' and 'game' are the same pieces of the vocabulary")
+
+
 def test_flags_without_labels_are_one_sentence(
     classifier: Path, labelled: dict[str, Path], tmp_path: Path, command: Run
 ) -> None:

@@ -172,6 +172,12 @@ def test_labels_that_no_cloze_can_ask_for_are_refused(labels, template, said, to
         task.features(TEXTS[0], tokenizer, longest=64)
 
 
+def test_labels_are_told_apart_by_their_pieces(tokenizer) -> None:
+    Choice.of(["cat", "dog"]).require_different(tokenizer)
+    with pytest.raises(UsageError, match=r"the labels 'cat' and 'Cat' are the same pieces"):
+        Choice.of(["cat", "dog", "Cat"]).require_different(tokenizer)
+
+
 def test_a_way_that_there_is_not_is_named(choice) -> None:
     with pytest.raises(UsageError, match="entailment, cloze, vectors, not by 'magic'"):
         make_zero_shot([JUDGE], choice, by="magic")

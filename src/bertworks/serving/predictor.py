@@ -194,6 +194,7 @@ class Predictor:
     ) -> Task | ByVectors:
         """Return a task that chooses among labels which the model never learned."""
         tasks, choice = list(self.model.tasks.values()), Choice.of(labels)
+        choice.require_different(self.tokenizer)
         task = make_zero_shot(tasks, choice, by=by, template=template)
         if not calibrate:
             return task

@@ -59,6 +59,10 @@ class Choice:
             described[name] = description
         return cls(described)
 
+    def require_different(self, tokenizer: Tokenizer) -> None:
+        """Stop where a vocabulary cannot tell two of the labels apart."""
+        _refuse_alike(self.labels, tokenizer.ids_of(self.descriptions))
+
     def without_prior(self, answer: Answer) -> Self:
         """Return a choice that takes off how likely each label is for a text that says nothing."""
         changed = copy(self)
@@ -186,10 +190,7 @@ class ByCloze(_Judged):
             raise UsageError(
                 "one of the labels has no pieces in the vocabulary; choose other words"
             )
-        if len({*map(tuple, found)}) < len(found):
-            raise UsageError(
-                "two of the labels are the same pieces of the vocabulary; choose other words"
-            )
+        _refuse_alike(self.labels, found)
         return found
 
     def _windows(
@@ -313,6 +314,17 @@ def _checked(template: str | None, way: Way) -> str:
                 f"the template {pattern!r} must hold {slot} once, such as {TEMPLATES[way]!r}"
             )
     return pattern
+
+
+def _refuse_alike(labels: Sequence[str], pieces: Sequence[Sequence[int]]) -> None:
+    seen: dict[tuple[int, ...], str] = {}
+    for label, own in zip(labels, map(tuple, pieces), strict=True):
+        if own in seen:
+            raise UsageError(
+                f"the labels {seen[own]!r} and {label!r} are the same pieces of the vocabulary; "
+                "describe them in other words, or take a model that knows these"
+            )
+        seen[own] = label
 
 
 def _refuse_pair(example: TextExample) -> None:
