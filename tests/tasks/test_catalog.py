@@ -104,7 +104,11 @@ OF_PAIRS = [TextExample("t", "u", label=label) for label in ("no", "yes")]
 # The kind, its examples, and the labels of a model, in an order of its own.
 REORDERED: dict[str, tuple[list[Any], tuple[str, ...], dict[str, Any]]] = {
     "classify": ([TextExample("t", label=label) for label in "abc"], ("c", "a", "b"), {}),
-    "multilabel": ([TextExample("t", labels=("a", "b"))], ("b", "a"), {"prior": [0.5, -2.0]}),
+    "multilabel": (
+        [TextExample("t", labels=("a", "b")), TextExample("u", labels=("a",))],
+        ("b", "a"),
+        {"prior": [0.5, -2.0]},
+    ),
     "tag": ([tagged("O B-X I-X")], ("I-X", "O", "B-X"), {}),
     "intent_slots": (
         [tagged("O B-X", "play"), tagged("O", "book")],
