@@ -238,6 +238,7 @@ def run_bertworks(case: str, folder: Path, device: str) -> Timed:
     from bertworks.training.loop import train
     from bertworks.training.plan import TrainingPlan
     from bertworks.training.run import Run
+    from bertworks.training.schedule import Schedule
 
     mute()
     machine = prepare(device)
@@ -251,7 +252,7 @@ def run_bertworks(case: str, folder: Path, device: str) -> Timed:
         return ExampleBatches(windows, batch_size=BATCH_SIZES[case])
 
     def run(batches: ExampleBatches, steps: int) -> None:
-        plan = TrainingPlan(steps=steps, lr=LR, warmup=0.1 * steps)
+        plan = TrainingPlan(steps=steps, lr=LR, schedule=Schedule(warmup=0.1 * steps))
         with tempfile.TemporaryDirectory() as place:
             running = Run(Path(place) / "run", origin=Origin(), resume=False)
             train(opened.model, batches, plan, run=running, machine=machine)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import get_args
 
-from bertworks.training.schedule import ScheduleName, rate_at
+from bertworks.training.schedule import Schedule, ScheduleName
 
 PICTURE = Path(__file__).resolve().with_suffix(".svg")
 WARMUP, DECAY, POINTS = 0.1, 0.2, 200
@@ -74,7 +74,7 @@ def panel(name: ScheduleName, left: int) -> str:
 
 def rate(name: ScheduleName, place: float) -> float:
     """Return the share of the highest rate at a place of the run."""
-    return rate_at(place, schedule=name, warmup=WARMUP, end=1.0, decay=DECAY)
+    return Schedule(name=name, warmup=WARMUP, decay=DECAY).at(place, end=1.0)
 
 
 if __name__ == "__main__":

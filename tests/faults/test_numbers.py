@@ -29,11 +29,17 @@ from bertworks.training.health import GOOD, NUM_SUSPECTS
 from bertworks.training.loop import train
 from bertworks.training.plan import Evaluation, TrainingPlan
 from bertworks.training.run import Run, read_log, whole_checkpoints
+from bertworks.training.schedule import Schedule
 
 MACHINE = Machine(torch.device("cpu"), "fp32")
 VOCAB_SIZE = 29
 PLAN = TrainingPlan(
-    steps=9, lr=0.01, schedule="constant", weight_decay=0.0, checkpoint_every=1, seed=3
+    steps=9,
+    lr=0.01,
+    schedule=Schedule(name="constant"),
+    weight_decay=0.0,
+    checkpoint_every=1,
+    seed=3,
 )
 Weights = dict[str, Tensor]
 Counted = Callable[..., None]

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from bertworks.training.lamb import Lamb
-from bertworks.training.optimizer import make_optimizer, set_rate
+from bertworks.training.optimizer import Adam, make_optimizer, set_rate
 
 RATES = (0.03, 0.05, 0.02, 0.01, 0.04)
 BETAS, EPSILON, DECAY = (0.8, 0.95), 1e-3, 0.3
@@ -24,7 +24,7 @@ def fill_gradients(model: nn.Module, step: int) -> None:
 
 def make_lamb(model: nn.Module) -> torch.optim.Optimizer:
     return make_optimizer(
-        model, name="lamb", lr=1.0, weight_decay=DECAY, betas=BETAS, epsilon=EPSILON
+        model, name="lamb", lr=1.0, weight_decay=DECAY, adam=Adam(betas=BETAS, epsilon=EPSILON)
     )
 
 

@@ -32,8 +32,11 @@ from bertworks.training.pace import Budget
 from bertworks.training.plan import Evaluation, TrainingPlan
 from bertworks.training.run import Run, read_log, whole_checkpoints
 from bertworks.training.saver import Saver
+from bertworks.training.schedule import Schedule
 
-PLAN = TrainingPlan(steps=5, lr=0.01, warmup=2, weight_decay=0.1, clip=0.5, seed=3)
+PLAN = TrainingPlan(
+    steps=5, lr=0.01, schedule=Schedule(warmup=2), weight_decay=0.1, clip=0.5, seed=3
+)
 KINDS = ({}, {"optimizer": "lamb"}, {"optimizer": "muon", "average": 0.8}, {"average": 0.9})
 Weights = dict[str, Tensor]
 MakeModel = Callable[..., TaskModel]
@@ -969,8 +972,7 @@ def test_a_run_with_a_budget_ends_in_time_with_its_rate_come_down(
         PLAN,
         steps=None,
         budget=budget,
-        warmup=4.0,
-        schedule="cosine",
+        schedule=Schedule(name="cosine", warmup=4.0),
         evaluate_every=5,
         checkpoint_every=10,
     )
@@ -993,7 +995,7 @@ def test_a_run_with_a_budget_goes_on_with_what_is_left(
         inner = make_batches() if crash is None else CrashingBatches(make_batches(), before=crash)
         batches = SlowBatches(inner, seconds=1.0)
         budget = Budget(30.0, clock=batches.clock)
-        plan = replace(PLAN, steps=None, budget=budget, warmup=0.0, checkpoint_every=4)
+        plan = replace(PLAN, steps=None, budget=budget, schedule=Schedule(), checkpoint_every=4)
         run = make_run(name, resume=True)
         return train(make_model(), batches, plan, run=run, machine=machine).step
 
@@ -1010,7 +1012,7 @@ def test_workers_make_batches_for_as_long_as_the_budget_lasts(
 ) -> None:
     ticks = iter(range(10_000))
     budget = Budget(60.0, clock=lambda: float(next(ticks)))
-    plan = replace(PLAN, steps=None, budget=budget, warmup=0.0, workers=2)
+    plan = replace(PLAN, steps=None, budget=budget, schedule=Schedule(), workers=2)
     at = train(make_model(), make_batches(), plan, run=make_run(), machine=machine)
     assert 3 < at.step < 60
     assert multiprocessing.active_children() == []

@@ -9,8 +9,7 @@ from torch import Tensor, nn
 from bertworks.tasks.catalog import make_task
 from bertworks.tasks.task import TaskModel
 from bertworks.training.optimizer import (
-    BETAS,
-    EPSILON,
+    Adam,
     make_optimizer,
     optimizer_tensors,
     restore_optimizer,
@@ -18,6 +17,7 @@ from bertworks.training.optimizer import (
 )
 
 RATES = (0.03, 0.05, 0.02, 0.01, 0.04)
+BETAS, EPSILON = Adam().betas, Adam().epsilon
 DECAY = 0.3
 
 

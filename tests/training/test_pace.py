@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from bertworks.core.errors import UsageError
 from bertworks.training.pace import SECONDS_TO_CLOSE, Budget, Pace, seconds_of
+from bertworks.training.schedule import Schedule
 
 
 class Clock:
@@ -50,7 +51,7 @@ def test_what_is_no_duration_is_refused_with_an_example(duration: str) -> None:
 
 
 def test_a_run_by_steps_never_looks_at_the_clock() -> None:
-    pace = Pace(steps=7, warmup=2)
+    pace = Pace(steps=7, schedule=Schedule(warmup=2))
     assert [pace.rate(step) for step in (1, 2, 7)] == pytest.approx([1 / 2, 1, 1 / 6])
     assert [pace.is_last(step) for step in (1, 6, 7)] == [False, False, True]
     assert [pace.goes_on_after(step) for step in (0, 6, 7)] == [True, True, False]
@@ -105,7 +106,9 @@ def test_a_first_step_that_takes_long_does_not_end_the_run() -> None:
 @pytest.mark.parametrize("schedule", ["linear", "cosine", "stable"])
 def test_the_rate_has_come_down_when_the_time_is_over(schedule: str) -> None:
     clock = Clock()
-    pace = Pace(steps=None, budget=Budget(1000, clock=clock), schedule=schedule, warmup=100.0)
+    pace = Pace(
+        steps=None, budget=Budget(1000, clock=clock), schedule=Schedule(name=schedule, warmup=100.0)
+    )
     rates = []
     while not pace.has_ended:
         rates.append(pace.rate(len(rates) + 1))
@@ -120,7 +123,7 @@ def test_the_rate_has_come_down_when_the_time_is_over(schedule: str) -> None:
 
 def test_what_is_prepared_does_not_use_up_the_rise_of_the_rate() -> None:
     clock = Clock()
-    pace = Pace(steps=None, budget=Budget(1000, clock=clock), warmup=20.0)
+    pace = Pace(steps=None, budget=Budget(1000, clock=clock), schedule=Schedule(warmup=20.0))
     clock.now += 50  # shards are opened
     rates = [pace.rate(1)]
     clock.now += 40  # kernels are compiled
@@ -135,7 +138,7 @@ def test_what_is_prepared_does_not_use_up_the_rise_of_the_rate() -> None:
 
 def test_a_first_step_that_takes_all_the_time_is_the_last() -> None:
     clock = Clock()
-    pace = Pace(steps=None, budget=Budget(9, clock=clock), warmup=2.0)
+    pace = Pace(steps=None, budget=Budget(9, clock=clock), schedule=Schedule(warmup=2.0))
     assert (pace.rate(1), pace.share(1)) == (0, 0)
     clock.now += 9 - SECONDS_TO_CLOSE
     assert pace.is_last(1)

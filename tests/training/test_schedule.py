@@ -1,18 +1,18 @@
 """The learning rate over a run, in steps or in seconds."""
 
 from itertools import pairwise
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertworks.training.schedule import FALLS, ScheduleName, rate_at
+from bertworks.training.schedule import FALLS, Schedule, ScheduleName
 
 names = st.sampled_from(get_args(ScheduleName))
 courses = st.fixed_dictionaries(
     {
-        "schedule": names,
+        "name": names,
         "end": st.floats(1.0, 1e6),
         "warmup": st.floats(0, 0.9),
         "decay": st.floats(0.01, 1.0),
@@ -20,8 +20,12 @@ courses = st.fixed_dictionaries(
 ).map(lambda course: {**course, "warmup": course["warmup"] * course["end"]})
 
 
+def rate_at(place: float, *, end: float, **schedule: Any) -> float:
+    return Schedule(**schedule).at(place, end=end)
+
+
 def linear(step: int, *, warmup: int, total: int) -> float:
-    return rate_at(step, schedule="linear", warmup=warmup, end=total + 1, decay=0.2)
+    return Schedule(name="linear", warmup=warmup, decay=0.2).at(step, end=total + 1)
 
 
 def test_every_schedule_has_a_name_and_a_fall() -> None:
@@ -46,20 +50,20 @@ def test_the_step_after_the_last_would_stand_still() -> None:
 
 def test_half_way_down_a_cosine_is_a_half() -> None:
     shares = [
-        rate_at(place, schedule="cosine", warmup=2, end=10, decay=0.2) for place in (2, 4, 6, 8, 10)
+        Schedule(name="cosine", warmup=2, decay=0.2).at(place, end=10) for place in (2, 4, 6, 8, 10)
     ]
     assert shares == pytest.approx([1, 0.853553, 0.5, 0.146447, 0], abs=1e-6)
 
 
 def test_a_stable_schedule_falls_only_in_the_end_and_fast_at_first() -> None:
     places = (1, 2, 7, 8, 8.5, 9, 9.5, 10)
-    shares = [rate_at(place, schedule="stable", warmup=2, end=10, decay=0.2) for place in places]
+    shares = [Schedule(name="stable", warmup=2, decay=0.2).at(place, end=10) for place in places]
     assert shares == pytest.approx([0.5, 1, 1, 1, 0.5, 0.292893, 0.133975, 0], abs=1e-6)
 
 
 def test_a_constant_schedule_only_warms_up() -> None:
     places = (1, 4, 9, 11, 100)
-    shares = [rate_at(place, schedule="constant", warmup=4, end=10, decay=0.2) for place in places]
+    shares = [Schedule(name="constant", warmup=4, decay=0.2).at(place, end=10) for place in places]
     assert shares == [0.25, 1, 1, 1, 1]
 
 
@@ -70,7 +74,7 @@ def test_every_step_moves_and_the_rate_has_one_peak(
     total = data.draw(st.integers(1, 300))
     warmup = data.draw(st.integers(0, total))
     shares = [
-        rate_at(step, schedule=name, warmup=warmup, end=total + 1, decay=0.3)
+        Schedule(name=name, warmup=warmup, decay=0.3).at(step, end=total + 1)
         for step in range(1, total + 1)
     ]
     assert all(0 < share <= 1 for share in shares)
@@ -85,7 +89,7 @@ def test_every_step_moves_and_the_rate_has_one_peak(
 def test_a_rate_begins_at_its_warm_up_and_ends_at_nothing(course: dict) -> None:
     assert rate_at(0, **course) == (0 if course["warmup"] else 1)
     assert rate_at(course["warmup"], **course) == 1
-    last = 1 if course["schedule"] == "constant" else 0
+    last = 1 if course["name"] == "constant" else 0
     for place in (course["end"], 2 * course["end"]):
         assert rate_at(place, **course) == last
 

@@ -26,6 +26,7 @@ from bertworks.training.loop import train
 from bertworks.training.plan import Evaluation, TrainingPlan
 from bertworks.training.run import Run, whole_checkpoints
 from bertworks.training.saver import Saver
+from bertworks.training.schedule import Schedule
 from bertworks.training.sharding import fitted, own_rows, part_name, read_parts, shard, whole
 
 MACHINE = Machine(torch.device("cpu"), "fp32")
@@ -84,7 +85,7 @@ def learn(
     plan = TrainingPlan(
         steps=steps,
         lr=0.003,
-        schedule="constant",
+        schedule=Schedule(name="constant"),
         seed=3,
         sharding=sharding,  # type: ignore[arg-type]
         average=average,

@@ -27,6 +27,7 @@ from bertworks.tokenizer.tokenizer import Tokenizer
 from bertworks.training.loop import train
 from bertworks.training.plan import TrainingPlan
 from bertworks.training.run import Run
+from bertworks.training.schedule import Schedule
 
 # What a probe costs, whatever the size of the file.
 STEPS, BATCH_SIZE, MOST_SCORED = 100, 32, 1000
@@ -86,7 +87,7 @@ class Probe:
         plan = TrainingPlan(
             steps=STEPS,
             lr=RATE_TIMES_WIDTH / model.config.hidden_size,
-            warmup=STEPS // 10,
+            schedule=Schedule(warmup=STEPS // 10),
             is_nested=True,
         )
         batches = ExampleBatches(self.learned, batch_size=BATCH_SIZE)

@@ -31,8 +31,10 @@ from bertworks.tasks.metrics import scikit_learn
 from bertworks.tasks.task import Task
 from bertworks.training.layers import Layers, count_blocks
 from bertworks.training.loop import train
+from bertworks.training.optimizer import Adam
 from bertworks.training.plan import TrainingPlan
 from bertworks.training.run import FREE_SETTINGS, Run, is_finished, refuse_taken
+from bertworks.training.schedule import Schedule
 
 FREE = FREE_SETTINGS - {"patience"}  # here it is how long training goes on
 
@@ -235,15 +237,13 @@ def _plan(
 ) -> TrainingPlan:
     learning, steps = settings.learning, settings.epochs * steps_per_epoch
     weights = {one.task.name: one.source.weight for one in learned}
+    warmup = round(settings.warmup * steps)
     return TrainingPlan(
         steps=steps,
         lr=settings.lr,
-        warmup=round(settings.warmup * steps),
         optimizer=learning.optimizer,
-        betas=(learning.beta1, learning.beta2),
-        epsilon=learning.epsilon,
-        schedule=learning.schedule,
-        decay=learning.decay,
+        adam=Adam(betas=(learning.beta1, learning.beta2), epsilon=learning.epsilon),
+        schedule=Schedule(name=learning.schedule, warmup=warmup, decay=learning.decay),
         average=learning.average,
         weight_decay=settings.weight_decay,
         layers=_layers(settings, opened, steps_per_epoch),

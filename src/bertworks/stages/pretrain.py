@@ -35,9 +35,11 @@ from bertworks.stages.settings import PretrainSettings
 from bertworks.tasks.objectives import read_objectives
 from bertworks.tokenizer.tokenizer import Tokenizer
 from bertworks.training.loop import train
+from bertworks.training.optimizer import Adam
 from bertworks.training.pace import Budget, seconds_of
 from bertworks.training.plan import TrainingPlan
 from bertworks.training.run import Run, is_finished, read_log
+from bertworks.training.schedule import Schedule
 from bertworks.training.sharding import whole
 
 DEFAULT_SIZE = "mini"
@@ -295,16 +297,14 @@ def _plan(
     settings: PretrainSettings, budget: Budget | None, weights: dict[str, Ramp]
 ) -> TrainingPlan:
     learning, share = settings.learning, settings.warmup
+    warmup = share * budget.seconds if budget else round(share * (settings.num_steps or 0))
     return TrainingPlan(
         steps=settings.num_steps,
         budget=budget,
         lr=settings.lr,
-        warmup=share * budget.seconds if budget else round(share * (settings.num_steps or 0)),
         optimizer=learning.optimizer,
-        betas=(learning.beta1, learning.beta2),
-        epsilon=learning.epsilon,
-        schedule=learning.schedule,
-        decay=learning.decay,
+        adam=Adam(betas=(learning.beta1, learning.beta2), epsilon=learning.epsilon),
+        schedule=Schedule(name=learning.schedule, warmup=warmup, decay=learning.decay),
         average=learning.average,
         weight_decay=settings.weight_decay,
         clip=settings.clip,

@@ -19,9 +19,8 @@ class Descent:
             model,
             name=plan.optimizer,
             lr=plan.lr,
-            betas=plan.betas,
-            epsilon=plan.epsilon,
             weight_decay=plan.weight_decay,
+            adam=plan.adam,
         )
         self.average = Average(model, decay=plan.average) if plan.average else None
         self.ladder = Ladder(model, plan.layers)

@@ -1,6 +1,7 @@
 """The optimizers by name, and their memory as named tensors."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -11,8 +12,17 @@ from bertworks.training.muon import Muon, hidden_matrices
 from bertworks.training.sharding import fitted
 
 OptimizerName = Literal["adamw", "lamb", "muon"]
-BETAS = (0.9, 0.999)
-EPSILON = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adam:
+    """The numbers of Adam, which the other optimizers have too."""
+
+    betas: tuple[float, float] = (0.9, 0.999)
+    epsilon: float = 1e-6
+
+
+USUAL = Adam()
 
 
 def make_optimizer(
@@ -21,16 +31,16 @@ def make_optimizer(
     lr: float,
     weight_decay: float,
     name: OptimizerName = "adamw",
-    betas: tuple[float, float] = BETAS,
-    epsilon: float = EPSILON,
+    adam: Adam = USUAL,
 ) -> torch.optim.Optimizer:
     """Return an optimizer with bias correction and decoupled decay, none on norms and biases."""
+    numbers: dict[str, Any] = {"betas": adam.betas, "eps": adam.epsilon}
     if name == "lamb":
         matrices, vectors = _groups(model.parameters(), weight_decay)
-        return Lamb([matrices, vectors | {"trusts": False}], lr=lr, betas=betas, eps=epsilon)
+        return Lamb([matrices, vectors | {"trusts": False}], lr=lr, **numbers)
     hidden = hidden_matrices(model) if name == "muon" else {}
     groups = _groups((p for p in model.parameters() if p not in hidden), weight_decay)
-    adamw = torch.optim.AdamW(groups, lr=lr, betas=betas, eps=epsilon, fused=True)
+    adamw = torch.optim.AdamW(groups, lr=lr, fused=True, **numbers)
     return Muon(hidden, adamw, lr=lr, weight_decay=weight_decay) if hidden else adamw
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from bertworks.core.errors import UsageError
-from bertworks.training.schedule import ScheduleName, rate_at
+from bertworks.training.schedule import Schedule
 
 UNITS = {"h": 3600, "m": 60, "s": 1}
 SECONDS_TO_CLOSE = 1.0  # beside what is measured
@@ -46,9 +46,7 @@ class Pace:
 
     steps: int | None  # None: as many as the budget allows
     budget: Budget | None = None
-    schedule: ScheduleName = "linear"
-    warmup: float = 0.0  # in steps, or in seconds of the budget
-    decay: float = 0.2  # the share of the run in which the stable schedule falls
+    schedule: Schedule = field(default_factory=Schedule)  # in steps, or in seconds of the budget
     already: float = 0.0  # seconds of the budget that were spent before
 
     has_ended: bool = field(default=False, init=False)
@@ -73,13 +71,8 @@ class Pace:
         """Return the share of the highest learning rate for a step that begins now."""
         self._get_ready()
         self._begun = self.seconds
-        return rate_at(
-            self._begun - self._ready if self.budget else step,
-            schedule=self.schedule,
-            warmup=self.warmup,
-            end=self.end - self._ready,
-            decay=self.decay,
-        )
+        place = self._begun - self._ready if self.budget else step
+        return self.schedule.at(place, end=self.end - self._ready)
 
     def share(self, step: int) -> float:
         """Return how much of the run lies behind a step."""

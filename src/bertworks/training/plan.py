@@ -8,9 +8,9 @@ from bertworks.core.crew import Crew
 from bertworks.core.errors import UsageError
 from bertworks.core.settings import Ramp
 from bertworks.training.layers import Layers
-from bertworks.training.optimizer import BETAS, EPSILON, OptimizerName
+from bertworks.training.optimizer import Adam, OptimizerName
 from bertworks.training.pace import Budget, Pace
-from bertworks.training.schedule import ScheduleName
+from bertworks.training.schedule import Schedule
 
 Sharding = Literal["none", "full"]
 
@@ -22,12 +22,11 @@ class TrainingPlan:
     steps: int | None = None  # None: as many as the budget allows
     budget: Budget | None = None
     lr: float
-    schedule: ScheduleName = "linear"
-    warmup: float = 0.0  # steps, or seconds of the budget
-    decay: float = 0.2  # the share of the run in which a stable schedule falls
+    schedule: Schedule = field(
+        default_factory=Schedule
+    )  # warm-up in steps, or in seconds of the budget
     optimizer: OptimizerName = "adamw"
-    betas: tuple[float, float] = BETAS
-    epsilon: float = EPSILON
+    adam: Adam = field(default_factory=Adam)
     weight_decay: float = 0.01
     layers: Layers = field(default_factory=Layers)  # which of them learn, and how fast
     average: float = 0.0  # of the weights, over about 1 / (1 - average) steps; 0: none
@@ -59,14 +58,7 @@ class TrainingPlan:
 
     def pace(self, *, already: float) -> Pace:
         """Return where a run stands that has spent so many seconds of its budget before."""
-        return Pace(
-            steps=self.steps,
-            budget=self.budget,
-            schedule=self.schedule,
-            warmup=self.warmup,
-            decay=self.decay,
-            already=already,
-        )
+        return Pace(steps=self.steps, budget=self.budget, schedule=self.schedule, already=already)
 
 
 @dataclass(frozen=True)

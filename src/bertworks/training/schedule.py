@@ -5,6 +5,7 @@ Places and lengths are in steps or in seconds, as the run is measured.
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 ScheduleName = Literal["linear", "cosine", "stable", "constant"]
@@ -18,15 +19,22 @@ FALLS: dict[ScheduleName, Callable[[float], float]] = {
 }
 
 
-def rate_at(
-    place: float, *, schedule: ScheduleName, warmup: float, end: float, decay: float
-) -> float:
-    """Return the share of the highest rate: it rises in a line to 1, then falls to 0 at the end.
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """The way of the learning rate: it rises in a line to its highest, then falls."""
 
-    The stable schedule stays at 1 and falls only in the last share `decay` of the run.
-    """
-    if warmup and place <= warmup:
-        return place / warmup
-    start = max(warmup, end * (1 - decay)) if schedule == "stable" else warmup
-    left = (end - place) / max(end - start, 1e-9)
-    return FALLS[schedule](min(max(left, 0.0), 1.0))
+    name: ScheduleName = "linear"
+    warmup: float = 0.0  # how long it rises
+    decay: float = 0.2  # the share of the run in which the stable one falls
+
+    def at(self, place: float, *, end: float) -> float:
+        """Return the share of the highest rate, which comes to 0 at the end.
+
+        The stable schedule stays at 1 and falls only in the last share `decay` of the run.
+        """
+        if self.warmup and place <= self.warmup:
+            return place / self.warmup
+        is_stable = self.name == "stable"
+        start = max(self.warmup, end * (1 - self.decay)) if is_stable else self.warmup
+        left = (end - place) / max(end - start, 1e-9)
+        return FALLS[self.name](min(max(left, 0.0), 1.0))
