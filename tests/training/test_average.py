@@ -19,7 +19,7 @@ def walk(model: nn.Module, average: Average, numbers: list[float]) -> None:
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.fill_(number)
-        average.update()
+        average.update(1)
 
 
 @given(
@@ -41,7 +41,7 @@ def test_weights_that_stand_still_are_their_own_average() -> None:
     before = model.weight.detach().clone()
     average = Average(model, decay=DECAY)
     for _ in range(5):
-        average.update()
+        average.update(1)
     average.apply()
     assert model.weight.equal(before)
 
@@ -59,7 +59,7 @@ def test_the_weights_come_back_bit_for_bit_after_a_while(
 ) -> None:
     model = make_model()
     average = Average(model, decay=DECAY)
-    average.update()
+    average.update(1)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(1.0)
@@ -80,7 +80,7 @@ def test_without_an_average_the_model_is_left_alone() -> None:
 def test_it_is_kept_in_single_precision_whatever_the_model_has() -> None:
     model = nn.Linear(2, 3).double()
     average = Average(model, decay=DECAY)
-    average.update()
+    average.update(1)
     assert {tensor.dtype for name, tensor in average.tensors().items() if name != "count"} == {
         torch.float32
     }
@@ -99,3 +99,17 @@ def test_it_travels_as_tensors_and_goes_on_unchanged() -> None:
     walk(models[1], forgetful, [0.3, 0.7])
     forgetful.apply()
     assert not models[0].weight.equal(models[1].weight)
+
+
+@given(numbers=st.lists(st.floats(-100, 100, width=32), min_size=6, max_size=20))
+def test_only_steps_that_are_due_count_and_all_of_them_alike(numbers: list[float]) -> None:
+    model = nn.Linear(2, 3)
+    average = Average(model, since=3, every=2)
+    for step, number in enumerate(numbers, start=1):
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.fill_(number)
+        average.update(step)
+    due = [number for step, number in enumerate(numbers, start=1) if step > 3 and step % 2 == 0]
+    average.apply()
+    assert model.bias.tolist() == pytest.approx([sum(due) / len(due)] * 3, abs=1e-3)

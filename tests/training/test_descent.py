@@ -31,7 +31,7 @@ def walk(descent: Descent, steps: range) -> dict[str, Tensor]:
         for name, parameter in descent.model.named_parameters():
             gradient = torch.randn(parameter.shape, generator=random)
             parameter.grad = None if "next_sentence" in name and step < 2 else gradient
-        descent.step(0.01 * (step + 1))
+        descent.step(0.01 * (step + 1), number=step + 1)
         descent.forget_gradients()
     state = descent.state()
     return {

@@ -14,7 +14,7 @@ from bertworks.model.weights import read_tensors
 from bertworks.tasks.catalog import make_task
 from bertworks.tasks.task import TaskModel
 from bertworks.training.descent import Descent
-from bertworks.training.layers import Ladder, Layers, count_blocks
+from bertworks.training.layers import Ladder, Layers, count_blocks, reinitialize
 from bertworks.training.loop import train
 from bertworks.training.plan import TrainingPlan
 from bertworks.training.run import Run, read_log
@@ -124,7 +124,7 @@ def test_each_layer_learns_at_a_share_of_the_rate_above_it(
     descent = Descent(make_model(), plan)
     for parameter in descent.model.parameters():
         parameter.grad = torch.ones_like(parameter)
-    descent.step(0.08)
+    descent.step(0.08, number=1)
     rates = {
         id(p): group["lr"] for group in descent.optimizer.param_groups for p in group["params"]
     }
@@ -148,3 +148,19 @@ def test_every_parameter_of_every_family_has_a_layer(family: str, draw_model) ->
     assert frozen == {
         name for name, _ in model.named_parameters() if "embeddings." in name or "distances" in name
     }
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_the_top_blocks_and_what_lies_behind_them_are_drawn_afresh(
+    count: int, make_model: MakeModel, weights_of, same_bits
+) -> None:
+    model, again = make_model(), make_model()
+    before = weights_of(model)
+    drawn = reinitialize(model, count, seed=4)
+    expected = {n for n in before if 3 - count <= layer_of(n) <= 3} if count else set()
+    assert drawn == expected
+    moved = {n for n, p in model.named_parameters() if not torch.equal(p, before[n])}
+    assert moved <= drawn  # biases and norms were fresh already
+    assert {n for n in drawn if before[n].dim() >= 2} <= moved
+    reinitialize(again, count, seed=4)
+    assert same_bits(weights_of(model), weights_of(again))

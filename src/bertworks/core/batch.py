@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -85,6 +85,7 @@ class Target:
     at: Tensor | None = None  # token indices, [M], or [M, P] where a row speaks of several
     weights: Tensor | None = None  # [M] the share of each row; None: all count fully
     groups: Tensor | None = None  # [M] which rows are weighed against each other, numbered from 0
+    smoothing: float = 0.0  # what a gold label gives to all of them alike, in training
 
     @cached_property
     def found(self) -> Tensor:
@@ -106,7 +107,7 @@ class Target:
     def to(self, device: torch.device) -> Self:
         """Return the target on a device, its count taken before it leaves the host."""
         named = {"at": self.at, "weights": self.weights, "groups": self.groups}
-        there = {
+        there: dict[str, Any] = {
             name: part.to(device, non_blocking=True)
             for name, part in named.items()
             if part is not None
@@ -114,6 +115,19 @@ class Target:
         moved = replace(self, values=self.values.to(device, non_blocking=True), **there)
         moved.__dict__["count"] = self.count
         return moved
+
+    def softened(self, chosen: Tensor) -> Tensor:
+        """Return which row of each group is the right one, as chances with the smoothing, [M]."""
+        if not self.smoothing or self.groups is None:
+            return chosen
+        even = self.found / self.groups.bincount()[self.groups]
+        return chosen + self.smoothing * (even - chosen)
+
+    def smoothed(self, smoothing: float) -> Self:
+        """Return the target with labels that give something to all others."""
+        softer = replace(self, smoothing=smoothing)
+        softer.__dict__["count"] = self.count
+        return softer
 
 
 @dataclass(frozen=True)
@@ -132,6 +146,11 @@ class Batch:
     def num_texts(self) -> int:
         """The number of texts."""
         return len(self.layout.lengths)
+
+    def smoothed(self, smoothing: float) -> Self:
+        """Return the batch with gold labels that give something to all others."""
+        softer = {name: target.smoothed(smoothing) for name, target in self.targets.items()}
+        return replace(self, targets=softer)
 
     def to(self, device: torch.device) -> Self:
         """Return the batch on a device."""

@@ -99,7 +99,8 @@ class FindAnswer:
         assert target.groups is not None  # our features have them
         chances = grouped_log_softmax(logits.float(), target.groups)
         kinds = target.values.clamp(min=0)
-        wanted = (kinds & START) * chances[:, 0] + (kinds & END) / END * chances[:, 1]
+        starts, ends = target.softened(kinds & START), target.softened((kinds & END) / END)
+        wanted = starts * chances[:, 0] + ends * chances[:, 1]
         return -(wanted if target.weights is None else wanted * target.weights).sum() / 2
 
     def decode(

@@ -71,7 +71,7 @@ class Choose:
         """Return the summed cross-entropy of the right choice among those of its window."""
         assert target.groups is not None  # our features have them
         chances = grouped_log_softmax(logits.float().squeeze(-1), target.groups)
-        wanted = chances * target.values.clamp(min=0)
+        wanted = chances * target.softened(target.values.clamp(min=0))
         return -(wanted if target.weights is None else wanted * target.weights).sum()
 
     def decode(

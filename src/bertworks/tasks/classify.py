@@ -82,7 +82,11 @@ class Classify:
     def loss(self, logits: Tensor, target: Target) -> Tensor:
         """Return the summed cross-entropy, each window at its weight; sure ones may count less."""
         each = functional.cross_entropy(
-            logits.float(), target.values, ignore_index=IGNORE, reduction="none"
+            logits.float(),
+            target.values,
+            ignore_index=IGNORE,
+            reduction="none",
+            label_smoothing=target.smoothing,
         )
         if self.emphasis.focal and logits.requires_grad:
             each = focused(each, self.emphasis.focal)

@@ -97,6 +97,10 @@ class IntentSlots:
         columns = torch.arange(logits.shape[1], device=values.device) < num_intents
         asked = logits.float().masked_fill(is_intent[:, None] != columns, -torch.inf)
         each = functional.cross_entropy(asked, values, ignore_index=IGNORE, reduction="none")
+        if target.smoothing:
+            own = is_intent[:, None] == columns
+            even = -asked.log_softmax(-1).masked_fill(~own, 0.0).sum(1) / own.sum(1)
+            each = each + target.smoothing * (even * (values != IGNORE) - each)
         num_words = target.groups.bincount()[target.groups] - 1
         return (each * torch.where(is_intent, num_words, 1)).sum()
 

@@ -83,8 +83,9 @@ class MultiLabel:
     def loss(self, logits: Tensor, target: Target) -> Tensor:
         """Return the summed binary cross-entropy, the mean of the labels for each window."""
         gold = target.values.nan_to_num()
+        soft = gold + target.smoothing * (0.5 - gold)
         moved = logits.float() + torch.tensor(self.options["prior"], device=logits.device)
-        each = functional.binary_cross_entropy_with_logits(moved, gold, reduction="none")
+        each = functional.binary_cross_entropy_with_logits(moved, soft, reduction="none")
         if self.emphasis.focal and logits.requires_grad:
             each = focused(each, self.emphasis.focal)
         if self.emphasis.weights and logits.requires_grad:

@@ -75,7 +75,11 @@ class Tag:
         if self.options["crf"]:
             return chain_loss(logits, target)
         return functional.cross_entropy(
-            logits.float(), target.values, ignore_index=IGNORE, reduction="sum"
+            logits.float(),
+            target.values,
+            ignore_index=IGNORE,
+            reduction="sum",
+            label_smoothing=target.smoothing,
         )
 
     def decode(

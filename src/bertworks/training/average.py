@@ -14,12 +14,17 @@ COUNT = "count"  # beside the names of parameters
 class Average:
     """An exponential average, kept in single precision; the first weights count as much as later.
 
-    After t steps the newest weights have the share (1 - decay) / (1 - decay ** t), so that the
-    average is that of the weights seen, whatever their number, and holds nothing of the draw.
+    After t updates the newest weights have the share (1 - decay) / (1 - decay ** t), so that the
+    average is that of the weights seen, whatever their number, and holds nothing of the draw. With
+    a decay of 1 all count alike. Only steps after the first `since` count, one of `every`.
     """
 
-    def __init__(self, model: nn.Module, *, decay: float) -> None:
+    def __init__(
+        self, model: nn.Module, *, decay: float = 1.0, since: int = 0, every: int = 1
+    ) -> None:
         self.decay = decay
+        self.since = since
+        self.every = every
         self.count = 0
         self.parameters = dict(model.named_parameters())
         self._means = {
@@ -28,10 +33,13 @@ class Average:
         }
 
     @torch.no_grad()
-    def update(self) -> None:
-        """Take in the model's weights after a step."""
+    def update(self, step: int) -> None:
+        """Take in the model's weights after a step that counts."""
+        if step <= self.since or step % self.every:
+            return
         self.count += 1
-        share = (1 - self.decay) / (1 - self.decay**self.count)
+        is_even = self.decay == 1
+        share = 1 / self.count if is_even else (1 - self.decay) / (1 - self.decay**self.count)
         weights = [parameter.float() for parameter in self.parameters.values()]
         torch._foreach_lerp_(list(self._means.values()), weights, share)
 

@@ -1,12 +1,18 @@
 """A model on its way down: the optimizer moves its weights, and their average follows."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
 import torch
 from torch import Tensor, nn
 
 from bertworks.training.average import Average
 from bertworks.training.layers import Ladder
+from bertworks.training.lora import Lora
+from bertworks.training.mixout import Mixout
 from bertworks.training.optimizer import make_optimizer, set_rate, share_rate
 from bertworks.training.plan import TrainingPlan
+from bertworks.training.pretrained import Pretrained
 from bertworks.training.run import Counters, Run, state_of
 
 
@@ -15,14 +21,20 @@ class Descent:
 
     def __init__(self, model: nn.Module, plan: TrainingPlan) -> None:
         self.model = model
+        asked, fresh = plan.regularize, plan.layers.fresh
+        pretrained = Pretrained(model, fresh=fresh) if asked.needs_pretrained else None
+        self.mixout = _mixout(model, plan, pretrained)
+        self.lora = _lora(model, plan, pretrained)
+        self.pull = pretrained if asked.decay_toward == "pretrained" else None
+        self.weight_decay = plan.weight_decay
         self.optimizer: torch.optim.Optimizer = make_optimizer(
             model,
             name=plan.optimizer,
             lr=plan.lr,
-            weight_decay=plan.weight_decay,
+            weight_decay=0.0 if self.pull else plan.weight_decay,
             adam=plan.adam,
         )
-        self.average = Average(model, decay=plan.average) if plan.average else None
+        self.average = _average(model, plan)
         self.ladder = Ladder(model, plan.layers)
         if plan.layers.decay != 1.0:
             share_rate(self.optimizer, self.ladder.shares())
@@ -30,13 +42,27 @@ class Descent:
     def freeze(self, step: int) -> None:
         """Let only those layers learn whose time has come."""
         self.ladder.freeze(step)
+        if self.lora:
+            self.lora.ask_for_gradients()
 
-    def step(self, rate: float) -> None:
-        """Move the weights along their gradients."""
+    @contextmanager
+    def lent(self, step: int) -> Iterator[None]:
+        """Give the model the weights that a step is to see; afterwards gradients are of its own."""
+        with self.mixout.lent(step) if self.mixout else nullcontext():
+            yield
+        if self.lora:
+            self.lora.pull_back()
+
+    def step(self, rate: float, *, number: int) -> None:
+        """Move the weights along their gradients, for the step of this number."""
         set_rate(self.optimizer, rate)
+        if self.pull:
+            self.pull.draw_back(self.optimizer, decay=self.weight_decay)
         self.optimizer.step()
+        if self.lora:
+            self.lora.merge()
         if self.average:
-            self.average.update()
+            self.average.update(number)
 
     def forget_gradients(self) -> None:
         """Make room for those of the next step."""
@@ -60,3 +86,29 @@ class Descent:
             run.load_best(self.model, at.best_step)
         elif self.average:
             self.average.apply()
+        if self.lora:
+            self.lora.take_off()
+
+
+def _mixout(model: nn.Module, plan: TrainingPlan, pretrained: Pretrained | None) -> Mixout | None:
+    asked = plan.regularize
+    rate = asked.mixout or asked.parameter_dropout
+    if not rate:
+        return None
+    return Mixout(model, rate=rate, seed=plan.seed, toward=pretrained if asked.mixout else None)
+
+
+def _lora(model: nn.Module, plan: TrainingPlan, pretrained: Pretrained | None) -> Lora | None:
+    if plan.regularize.lora is None or pretrained is None:
+        return None
+    return Lora(model, plan.regularize.lora, pretrained=pretrained, seed=plan.seed)
+
+
+def _average(model: nn.Module, plan: TrainingPlan) -> Average | None:
+    """Return the average of all steps, or that of the last evaluations, where one is wanted."""
+    if plan.average:
+        return Average(model, decay=plan.average)
+    if not plan.regularize.average_last:
+        return None
+    since = (plan.steps or 0) - plan.regularize.average_last * plan.evaluate_every
+    return Average(model, since=since, every=plan.evaluate_every)

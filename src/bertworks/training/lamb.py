@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-State = dict[str, Tensor]
+from bertworks.training.adam import adam_moves, memory_of
 
 
 class Lamb(torch.optim.Optimizer):
@@ -34,42 +34,12 @@ class Lamb(torch.optim.Optimizer):
             weights = [weight for weight in group["params"] if weight.grad is not None]
             if not weights:
                 continue
-            moves = _adam_moves(weights, [self._memory(weight) for weight in weights], group)
+            moves = adam_moves(weights, [memory_of(self, weight) for weight in weights], group)
             if group["weight_decay"]:
                 torch._foreach_add_(moves, weights, alpha=group["weight_decay"])
             if group["trusts"]:
                 torch._foreach_mul_(moves, _trust_ratios(weights, moves))
             torch._foreach_add_(weights, moves, alpha=-group["lr"])
-
-    def _memory(self, weight: Tensor) -> State:
-        state = self.state[weight]
-        if not state:
-            state["step"] = torch.zeros((), device=weight.device)
-            state["exp_avg"] = torch.zeros_like(weight)
-            state["exp_avg_sq"] = torch.zeros_like(weight)
-        return state
-
-
-def _adam_moves(weights: list[Tensor], memory: list[State], group: dict[str, Any]) -> list[Tensor]:
-    """Return where Adam would go, after the gradients have entered its memory."""
-    steps, first, second = (
-        [state[name] for state in memory] for name in ("step", "exp_avg", "exp_avg_sq")
-    )
-    gradients = [weight.grad for weight in weights if weight.grad is not None]
-    (early, late), epsilon = group["betas"], group["eps"]
-    torch._foreach_add_(steps, 1)
-    torch._foreach_lerp_(first, gradients, 1 - early)
-    torch._foreach_mul_(second, late)
-    torch._foreach_addcmul_(second, gradients, gradients, 1 - late)
-    roots = torch._foreach_sqrt(torch._foreach_div(second, _corrections(late, steps)))
-    torch._foreach_add_(roots, epsilon)
-    means = torch._foreach_div(first, _corrections(early, steps))
-    return list(torch._foreach_div(means, roots))
-
-
-def _corrections(beta: float, steps: list[Tensor]) -> list[Tensor]:
-    """Return for each tensor the weight that all its gradients have in a mean so far."""
-    return [1 - beta ** step.double() for step in steps]
 
 
 def _trust_ratios(weights: list[Tensor], moves: list[Tensor]) -> list[Tensor]:

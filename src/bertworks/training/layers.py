@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from bertworks.model.encoder import initialize
+
 BLOCK = re.compile(r"encoder\.blocks\.(\d+)\.")
 BOTTOM = ("encoder.embeddings.", "encoder.distances.")
 
@@ -29,7 +31,7 @@ class Ladder:
         self.layers = layers
         self.num_blocks = count_blocks(model)
         self._rungs = [
-            (parameter, self.num_blocks + 2 if name in layers.fresh else self._layer(name))
+            (parameter, self.num_blocks + 2 if name in layers.fresh else self.layer(name))
             for name, parameter in model.named_parameters()
         ]
 
@@ -55,12 +57,28 @@ class Ladder:
         top = self.num_blocks + 1
         return {p: self.layers.decay ** max(top - layer, 0) for p, layer in self._rungs}
 
-    def _layer(self, name: str) -> int:
+    def layer(self, name: str) -> int:
+        """Return the layer of a parameter."""
         if name.startswith(BOTTOM):
             return 0
         if block := BLOCK.match(name):
             return int(block[1]) + 1
         return self.num_blocks + (1 if name.startswith("encoder.") else 2)
+
+
+def reinitialize(model: nn.Module, count: int, *, seed: int) -> frozenset[str]:
+    """Draw the top blocks afresh, and what lies behind them; return what begins anew.
+
+    The top of a pre-trained network knows its old objective best (arXiv 2006.05987).
+    """
+    if not count:
+        return frozenset()
+    ladder = Ladder(model, Layers())
+    lowest = ladder.num_blocks - count
+    layers = ((name, ladder.layer(name)) for name, _ in model.named_parameters())
+    drawn = frozenset(name for name, n in layers if lowest < n <= ladder.num_blocks + 1)
+    initialize(model, seed=seed, only=drawn)
+    return drawn
 
 
 def count_blocks(model: nn.Module) -> int:

@@ -1,6 +1,6 @@
 """The training loop: forward, backward, step, record, in that order, on one screen."""
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -19,6 +19,7 @@ from bertworks.training.average import applied
 from bertworks.training.descent import Descent
 from bertworks.training.health import Health, Verdict, judge
 from bertworks.training.pace import Pace
+from bertworks.training.passes import Passes
 from bertworks.training.plan import Evaluation, TrainingPlan
 from bertworks.training.run import Counters, Run
 from bertworks.training.saver import Saver
@@ -59,11 +60,10 @@ def train(
             seeds = [derive(plan.seed, "dropout", step, part) for part in crew.own(len(parts))]
             with crew.in_time():
                 shares = _backward(
-                    model,
+                    Passes(model, plan, machine, share=pace.share(step)),
                     [] if at.health.leaves_out(step) else parts,
                     seeds,
-                    weights=plan.weights_at(pace.share(step)),
-                    machine=machine,
+                    weights=descent.lent(step),
                     crew=crew,
                 )
                 losses, norm = _clip_and_measure(
@@ -71,7 +71,7 @@ def train(
                 )
             verdict, health = judge(at.health, step, losses, norm=norm, spike=plan.spike)
             if verdict.act == "update":
-                descent.step(rate)
+                descent.step(rate, number=step)
             descent.forget_gradients()
             at = replace(at, step=step, health=health)
             _record(
@@ -135,33 +135,28 @@ def _meter(plan: TrainingPlan, at: Counters) -> AbstractContextManager[Meter]:
 
 
 def _backward(
-    model: nn.Module,
+    passes: Passes,
     parts: list[Batch],
     seeds: list[int],
     *,
-    weights: Mapping[str, float],
-    machine: Machine,
+    weights: AbstractContextManager[None],
     crew: Crew,
 ) -> list[dict[str, Tensor]]:
     """Add up the gradients of a step's parts; return what each adds to the step's mean losses.
 
-    Weights scale what is learned from; the losses come back without them.
+    They are seen with the weights that are lent for the time of the step.
     """
     if not parts:
         return []
     names = list(parts[0].targets)
     counts = [sum(part.targets[name].count for part in parts) for name in names]
     totals = dict(zip(names, crew.sum(counts), strict=True))
-    found = []
-    for seed, part in zip(seeds, parts, strict=True):
-        torch.manual_seed(seed)
-        with machine.autocast():
-            sums = model(part.to(machine.device))
-        shares = {name: loss / max(totals[name], 1e-9) for name, loss in sums.items()}
-        weighted = [weights.get(name, 1.0) * share for name, share in shares.items()]
-        torch.stack(weighted).sum().backward()
-        found.append({name: share.detach() for name, share in shares.items()})
-    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    with weights:
+        found = [
+            passes.learn(part, seed=seed, totals=totals)
+            for seed, part in zip(seeds, parts, strict=True)
+        ]
+    gradients = [p.grad for p in passes.model.parameters() if p.grad is not None]
     crew.add_up([gradient for gradient in gradients if not is_sharded(gradient)])
     return found
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from bertworks.training.adam import BertAdam
 from bertworks.training.lamb import Lamb
 from bertworks.training.muon import Muon, hidden_matrices
 from bertworks.training.sharding import fitted
@@ -20,6 +21,7 @@ class Adam:
 
     betas: tuple[float, float] = (0.9, 0.999)
     epsilon: float = 1e-6
+    corrects: bool = True  # for means that begin at zero; off: as the original BERT
 
 
 USUAL = Adam()
@@ -33,13 +35,15 @@ def make_optimizer(
     name: OptimizerName = "adamw",
     adam: Adam = USUAL,
 ) -> torch.optim.Optimizer:
-    """Return an optimizer with bias correction and decoupled decay, none on norms and biases."""
+    """Return an optimizer with decoupled decay, none on norms and biases."""
     numbers: dict[str, Any] = {"betas": adam.betas, "eps": adam.epsilon}
     if name == "lamb":
         matrices, vectors = _groups(model.parameters(), weight_decay)
         return Lamb([matrices, vectors | {"trusts": False}], lr=lr, **numbers)
     hidden = hidden_matrices(model) if name == "muon" else {}
     groups = _groups((p for p in model.parameters() if p not in hidden), weight_decay)
+    if not adam.corrects:
+        return BertAdam(groups, lr=lr, **numbers)
     adamw = torch.optim.AdamW(groups, lr=lr, fused=True, **numbers)
     return Muon(hidden, adamw, lr=lr, weight_decay=weight_decay) if hidden else adamw
 

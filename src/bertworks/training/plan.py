@@ -10,6 +10,7 @@ from bertworks.core.settings import Ramp
 from bertworks.training.layers import Layers
 from bertworks.training.optimizer import Adam, OptimizerName
 from bertworks.training.pace import Budget, Pace
+from bertworks.training.regularize import Regularize
 from bertworks.training.schedule import Schedule
 
 Sharding = Literal["none", "full"]
@@ -34,6 +35,7 @@ class TrainingPlan:
     weights: Mapping[str, Ramp] = field(default_factory=dict)  # of the tasks' losses; others are 1
     spike: float = 0.0  # a loss so many times its average is not learned from; 0: every one is
     seed: int = 0
+    regularize: Regularize = field(default_factory=Regularize)
     workers: int = 0
     checkpoint_every: int = 0  # steps; 0: only when interrupted
     evaluate_every: int = 0  # steps; 0: never
@@ -47,6 +49,19 @@ class TrainingPlan:
                 f"--optimizer {self.optimizer} looks at whole matrices, but --sharding full leaves "
                 "each process some rows; use --optimizer adamw or --sharding none"
             )
+
+        if self.optimizer != "adamw" and not self.adam.corrects:
+            raise UsageError(
+                f"--no-bias-correction makes adamw that of the original BERT, but the optimizer is "
+                f"{self.optimizer}; leave one of both out"
+            )
+        if self.optimizer != "adamw" and self.regularize.decay_toward != "zero":
+            raise UsageError(
+                f"--decay-toward {self.regularize.decay_toward} goes with --optimizer adamw, not "
+                f"{self.optimizer}"
+            )
+        if self.average and self.regularize.average_last:
+            raise UsageError("--average and --average-last are two averages; leave one out")
 
     def gives_up(self, step: int, *, best_step: int) -> bool:
         """Tell whether a run that stands at a step has waited too long for a better score."""
