@@ -2,6 +2,7 @@
 
 from itertools import accumulate
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,3 +111,20 @@ def test_a_batch_moves_as_a_whole_and_leaves_the_original() -> None:
     assert (moved.num_texts, moved.ids, moved.layout.lengths) == (2, (7, 11), (2, 3))
     assert moved.layout.runs == batch.layout.runs
     assert batch.tokens.device == CPU
+
+
+def test_a_smoothed_batch_asks_for_the_same_and_as_much() -> None:
+    target = Target(torch.tensor([0, 1, IGNORE]), weights=torch.tensor([0.5, 1.0, 1.0]))
+    softer = target.smoothed(0.2)
+    assert (softer.smoothing, softer.count, target.smoothing) == (0.2, target.count, 0.0)
+    assert softer.values is target.values
+
+
+def test_the_right_row_of_a_group_gives_to_its_group_alone() -> None:
+    groups = torch.tensor([0, 0, 1, 1, 1, 2])
+    values = torch.tensor([0, 1, 1, 0, 0, IGNORE])
+    target = Target(values, groups=groups).smoothed(0.3)
+    chances = target.softened(values.clamp(min=0)).tolist()
+    assert chances == pytest.approx([0.15, 0.85, 0.8, 0.1, 0.1, 0.0])
+    sharp = Target(values, groups=groups)
+    assert sharp.softened(values) is values

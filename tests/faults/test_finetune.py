@@ -78,7 +78,7 @@ def test_a_killed_fine_tuning_ends_in_the_same_bits(
 
 
 @pytest.mark.shows("T2")
-@pytest.mark.parametrize("kind", ["several tasks", "thawing", "patient"])
+@pytest.mark.parametrize("kind", ["several tasks", "thawing", "patient", "guarded", "thin"])
 def test_a_killed_fine_tuning_of_another_kind_ends_in_the_same_bits(
     kind: str,
     commands: Any,
@@ -95,6 +95,16 @@ def test_a_killed_fine_tuning_of_another_kind_ends_in_the_same_bits(
         "several tasks": {"tasks": tasks, "temperature": 2, "epochs": 2},
         "thawing": {"freeze": "all", "thaw_every": 0.4, "layer_decay": 0.8},
         "patient": {"patience": 1, "lr": 1e-9},
+        "guarded": {
+            "reinit": 1,
+            "decay_toward": "pretrained",
+            "mixout": 0.3,
+            "r_drop": 1,
+            "adversary": "freelb",
+            "label_smoothing": "0.2..0",
+            "average_last": 2,
+        },
+        "thin": {"lora": 3, "lora_on": "all", "adversary": "pgd"},
     }[kind]
 
     def words(out: Path) -> list[str]:

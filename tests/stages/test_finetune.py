@@ -658,7 +658,7 @@ def test_several_seeds_give_the_best_and_how_far_they_are_apart(
     finetune_words: Words, tmp_path: Path, command: Run
 ) -> None:
     out = tmp_path / "run"
-    words = finetune_words(out, seeds=3, seed=4, epochs=1, checkpoint_every=1)
+    words = finetune_words(out, seeds=3, seed=4, lr=0.01, checkpoint_every=1)
     ended = command(*words, "--json")
     result = json.loads(ended.out)
     told = json.loads((out / "bertworks.json").read_text())
@@ -672,16 +672,40 @@ def test_several_seeds_give_the_best_and_how_far_they_are_apart(
     assert "exists already" in command(*words).refusal(2)
     again = command(*words, "--resume", "auto")
     assert f"{out} is finished already" in again.err
-    alone = command(*finetune_words(tmp_path / "alone", seed=5, epochs=1, checkpoint_every=1))
+    assert result["collapsed"] == told["collapsed"] == [6]
+    assert scores[6] <= told["dev_floor"] < min(scores[4], scores[5])
+    alone = command(*finetune_words(tmp_path / "alone", seed=5, lr=0.01, checkpoint_every=1))
     assert alone.code == 0
     assert made(tmp_path / "alone")["log.jsonl"] == made(out / "seed-5")["log.jsonl"]
+
+
+def test_seeds_that_all_collapse_are_a_failure_without_a_mean(
+    finetune_words: Words, tmp_path: Path, command: Run
+) -> None:
+    out = tmp_path / "run"
+    ended = command(*finetune_words(out, seeds=2, lr=1e-9, epochs=1), "--json")
+    said = ended.refusal(1)
+    assert said.startswith("all 2 seeds have collapsed: one and the same answer for all scores 0.")
+    assert "mean" not in said
+    assert ended.out == ""
+    assert not (out / "model.safetensors").exists()
+
+
+def test_one_run_that_has_collapsed_is_a_warning(
+    finetune_words: Words, tmp_path: Path, command: Run
+) -> None:
+    ended = command(*finetune_words(tmp_path / "run", lr=1e-9, epochs=1))
+    assert ended.code == 0
+    assert "warning: this run has collapsed: its score on dev is" in ended.err
+    well = command(*finetune_words(tmp_path / "well", lr=0.01, seed=4))
+    assert "collapsed" not in well.err
 
 
 def test_seeds_that_are_finished_are_not_run_again(
     finetune_words: Words, tmp_path: Path, command: Run
 ) -> None:
     out = tmp_path / "run"
-    words = finetune_words(out, seeds=2, epochs=1)
+    words = finetune_words(out, seeds=2, epochs=4, lr=0.01)
     assert command(*words).code == 0
     whole = made_by_seeds(out)
     for name in ("manifest.json", "model.safetensors", "bertworks.json", "config.json"):

@@ -27,6 +27,7 @@ COUNT, COUNT_OR_ZERO = "a whole number of at least 1", "a whole number of at lea
 POSITIVE, SHARE = "a number above 0", "a number from 0 to below 1"
 WHOLE_SHARE = "a number above 0 and at most 1"
 RAMP = "a number or a ramp A..B"
+SHARE_RAMP = f"{RAMP} from 0 to below 1"
 # Command and setting -> what it must be, values beyond the limits, values just within them.
 LIMITS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
     ("quickstart", "steps"): (COUNT, ["0"], ["1"]),
@@ -102,6 +103,16 @@ LIMITS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
     ("finetune", "temperature"): (POSITIVE, ["0", "-1", "inf"], ["0.5", "5"]),
     ("finetune", "thaw_every"): (POSITIVE, ["0", "-1"], ["0.5", "2"]),
     ("finetune", "layer_decay"): (WHOLE_SHARE, ["0", "1.1"], ["0.95", "1"]),
+    ("finetune", "reinit"): (COUNT_OR_ZERO, ["-1"], ["0", "2"]),
+    ("finetune", "mixout"): (SHARE, ["1", "-0.1"], ["0", "0.9"]),
+    ("finetune", "parameter_dropout"): (SHARE, ["1", "2"], ["0", "0.1"]),
+    ("finetune", "r_drop"): ("a number of at least 0", ["-1"], ["0", "5"]),
+    ("finetune", "adversary_radius"): (POSITIVE, ["0", "-1"], ["0.5"]),
+    ("finetune", "adversary_moves"): (COUNT, ["0"], ["1"]),
+    ("finetune", "label_smoothing"): (SHARE_RAMP, ["1", "0.1..1", "-0.1"], ["0", "0.1..0"]),
+    ("finetune", "average_last"): (COUNT_OR_ZERO, ["-1"], ["0", "3"]),
+    ("finetune", "lora"): (COUNT, ["0"], ["1", "8"]),
+    ("finetune", "lora_alpha"): (POSITIVE, ["0", "-2"], ["16"]),
     ("finetune", "patience"): (COUNT, ["0", "-1"], ["1"]),
     ("finetune", "seeds"): (COUNT, ["0", "-2"], ["1"]),
     ("finetune", "dropout"): (SHARE, ["1", "2"], ["0"]),

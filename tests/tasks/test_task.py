@@ -2,13 +2,14 @@
 
 import math
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, product
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from bertworks.core.batch import Batch
+from bertworks.core.batch import Batch, Target
 from bertworks.data.forms import make_example
 from bertworks.data.packing import Features, Goal, flatten
 from bertworks.model.config import STYLES
@@ -18,6 +19,7 @@ from bertworks.tasks.classify import Classify
 from bertworks.tasks.fill_mask import FillMask
 from bertworks.tasks.task import TaskModel
 
+SLOTS = [[intent, tag] for intent, tag in product((0, 1), (2, 3))]  # an intent, then a word
 STYLE_KINDS = ("fill_mask", "replaced_token", "sentence_order", "classify")
 
 
@@ -171,3 +173,32 @@ def small_batch() -> Batch:
             for length in (3, 5, 17)
         ]
     )
+
+
+@pytest.mark.parametrize(
+    ("task", "logits", "golds"),
+    [
+        (make_task("classify", ("a", "b", "c")), (1, 3), [[0], [1], [2]]),
+        (make_task("tag", ("B-X", "I-X", "O")), (1, 3), [[0], [1], [2]]),
+        (make_task("choose"), (3, 1), [[1, 0, 0], [0, 1, 0], [0, 0, 1]]),
+        (make_task("answer"), (2, 2), [[3, 0], [0, 3], [1, 2], [2, 1]]),
+        (make_task("multilabel", ("a",)), (1, 1), [[[1.0]], [[0.0]]]),
+        (make_task("intent_slots", ("i", "j", "B-X", "O"), num_intents=2), (2, 4), SLOTS),
+    ],
+    ids=lambda value: getattr(value, "kind", ""),
+)
+@pytest.mark.parametrize("smoothing", [0.0, 0.3, 0.9])
+def test_smooth_labels_give_a_share_to_all_alike(
+    task: Any, logits: tuple[int, int], golds: list[Any], smoothing: float
+) -> None:
+    rows = torch.randn(logits, generator=torch.Generator().manual_seed(3))
+    groups = torch.zeros(logits[0], dtype=torch.int64)
+
+    def loss(gold: Any, smoothing: float = 0.0) -> float:
+        values = torch.tensor(gold)
+        grouped = groups if task.kind in ("choose", "answer", "intent_slots") else None
+        return task.loss(rows, Target(values, groups=grouped, smoothing=smoothing)).item()
+
+    even = sum(map(loss, golds)) / len(golds)
+    expected = (1 - smoothing) * loss(golds[0]) + smoothing * even
+    assert loss(golds[0], smoothing) == pytest.approx(expected, rel=1e-5)

@@ -56,6 +56,13 @@ class DevScores:
             raise UsageError(f"--choose-by is {chosen!r}, but the scores on dev are {known}")
         return Evaluation(metrics[chosen], metrics)
 
+    def chosen(self, of_tasks: Mapping[str, Mapping[str, float]]) -> float | None:
+        """Return of such scores the one that chooses the best moment, where it is among them."""
+        if not all(of_tasks.values()):
+            return None
+        metrics = _joined({name: Evaluation(None, dict(found)) for name, found in of_tasks.items()})
+        return metrics.get(self.choose_by or next(iter(metrics)))
+
     def tune(self) -> None:
         """Set what tasks answer by, such as a threshold, so that it is best on dev."""
         for name, dev in self.sets.items():

@@ -3,14 +3,12 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf, isnan
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
 from bertworks.core.artifact import MANIFEST, Origin, read_object, refuse_existing
 from bertworks.core.device import Machine, prepare
-from bertworks.core.errors import DataError, UsageError
+from bertworks.core.errors import DataError, TrainingError, UsageError
 from bertworks.core.lines import STANDARD_INPUT
 from bertworks.core.progress import say
 from bertworks.core.quarantine import Quarantine
@@ -22,20 +20,23 @@ from bertworks.data.rows import find_form, only_pairs, parse_columns, read_examp
 from bertworks.evaluation.data_check import check_before_training
 from bertworks.evaluation.dev_scores import DevScores, DevSet
 from bertworks.evaluation.piece_checks import unknown_warning
+from bertworks.evaluation.floors import SeedScores, has_collapsed, majority_metrics
 from bertworks.serving.model_folder import OpenModel, open_model, save_model, tasks_of
 from bertworks.stages.settings import FinetuneSettings
+from bertworks.stages.stability import recipe_for, regularize_plan
 from bertworks.stages.task_list import TaskSource, task_sources
 from bertworks.tasks.answering import windows_of
 from bertworks.tasks.catalog import KINDS, guess_kind, learn_task
 from bertworks.tasks.metrics import scikit_learn
 from bertworks.tasks.task import Task
-from bertworks.training.layers import Layers, count_blocks
+from bertworks.training.layers import Layers, count_blocks, reinitialize
 from bertworks.training.loop import train
 from bertworks.training.optimizer import Adam
-from bertworks.training.plan import TrainingPlan
+from bertworks.training.plan import Evaluation, TrainingPlan
 from bertworks.training.run import FREE_SETTINGS, Run, is_finished, refuse_taken
 from bertworks.training.schedule import Schedule
 
+FLOOR_WORDS = "one and the same answer for all scores"
 FREE = FREE_SETTINGS - {"patience"}  # here it is how long training goes on
 
 
@@ -60,6 +61,7 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
     batches = _batches(settings, learned, opened, longest)
     scores = _dev_scores(settings, learned, opened, longest, machine)
     plan = _plan(settings, learned, opened, batches.steps_per_epoch)
+    floor = _floor(learned, scores)
     running = Run(settings.out, origin=origin, resume=settings.resume == "auto", free=FREE)
     quarantine.write(settings.out)
     if summary := quarantine.summary():
@@ -69,8 +71,10 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
     if plan.gives_up(at.step, best_step=at.best_step):
         say(f"no gain in {plan.patience} epochs, so training ended after step {at.step}")
     scores.tune()
-    metrics = scores.score().metrics
-    extra = {"dev": metrics, "best_step": at.best_step}
+    found = scores.score()
+    _warn_of_collapse(found, floor)
+    metrics = found.metrics
+    extra = {"dev": metrics, "dev_floor": floor, "best_step": at.best_step}
     save_model(settings.out, opened.model, opened.tokenizer, origin=origin, extra=extra)
     return {
         "model": str(settings.out),
@@ -235,18 +239,28 @@ def _plan(
     opened: OpenModel,
     steps_per_epoch: int,
 ) -> TrainingPlan:
-    learning, steps = settings.learning, settings.epochs * steps_per_epoch
+    num_examples = sum(len(one.training) for one in learned)
+    recipe = recipe_for(
+        settings, opened, num_examples=num_examples, steps_per_epoch=steps_per_epoch
+    )
+    drawn = reinitialize(opened.model, recipe.reinit, seed=settings.seed)
+    learning, steps = settings.learning, recipe.epochs * steps_per_epoch
     weights = {one.task.name: one.source.weight for one in learned}
     warmup = round(settings.warmup * steps)
     return TrainingPlan(
         steps=steps,
         lr=settings.lr,
         optimizer=learning.optimizer,
-        adam=Adam(betas=(learning.beta1, learning.beta2), epsilon=learning.epsilon),
+        adam=Adam(
+            betas=(learning.beta1, learning.beta2),
+            epsilon=learning.epsilon,
+            corrects=settings.regularize.bias_correction,
+        ),
         schedule=Schedule(name=learning.schedule, warmup=warmup, decay=learning.decay),
         average=learning.average,
         weight_decay=settings.weight_decay,
-        layers=_layers(settings, opened, steps_per_epoch),
+        layers=_layers(settings, opened, steps_per_epoch, drawn),
+        regularize=regularize_plan(settings.regularize, [one.task for one in learned]),
         clip=settings.clip,
         weights={name: Ramp(weight, weight) for name, weight in weights.items()},
         seed=settings.seed,
@@ -256,10 +270,14 @@ def _plan(
     )
 
 
-def _layers(settings: FinetuneSettings, opened: OpenModel, steps_per_epoch: int) -> Layers:
+def _layers(
+    settings: FinetuneSettings, opened: OpenModel, steps_per_epoch: int, drawn: frozenset[str]
+) -> Layers:
     """Return which layers learn; those frozen are counted from the embeddings up."""
     chosen, num_blocks = settings.layers, count_blocks(opened.model)
-    word = chosen.freeze or "none"
+    if chosen.freeze and settings.regularize.lora:
+        raise UsageError("--lora freezes all but its own matrices and the head; drop --freeze")
+    word = chosen.freeze or ("all" if settings.regularize.lora else "none")
     known = {"none": 0, "embeddings": 1, "all": num_blocks + 2}
     known |= {str(count): count + 1 for count in range(num_blocks + 1)}
     if word not in known:
@@ -273,7 +291,7 @@ def _layers(settings: FinetuneSettings, opened: OpenModel, steps_per_epoch: int)
         num_frozen=known[word],
         thaw_every=max(round(chosen.thaw_every * steps_per_epoch), 1) if chosen.thaw_every else 0,
         decay=chosen.layer_decay,
-        fresh=frozenset(opened.account.missing if opened.account else ()),
+        fresh=drawn.union(opened.account.missing if opened.account else ()),
     )
 
 
@@ -286,24 +304,57 @@ def _run_seeds(settings: FinetuneSettings) -> dict[str, Any]:
     if settings.resume == "never" or not _is_begun(out):
         refuse_existing(out)
     found: dict[int, dict[str, float]] = {}
+    floor = None
     for seed in range(settings.seed, settings.seed + settings.choice.seeds):
         folder, once = out / f"seed-{seed}", replace(settings.choice, seeds=1)
         say(f"seed {seed}")
         run(replace(settings, out=folder, seed=seed, choice=once))
-        found[seed] = read_object(folder / "bertworks.json")["dev"]
+        told = read_object(folder / "bertworks.json")
+        found[seed], floor = told["dev"], told["dev_floor"]
     chosen = settings.choice.choose_by or next(iter(found[settings.seed]))
-    scores = {seed: metrics[chosen] for seed, metrics in found.items()}
-    best = max(scores, key=lambda seed: -inf if isnan(scores[seed]) else scores[seed])
+    scores = SeedScores({seed: metrics[chosen] for seed, metrics in found.items()}, floor)
+    _refuse_collapse(scores, chosen, out)
+    best, collapsed = scores.best, scores.collapsed
     opened = open_model(out / f"seed-{best}")
-    extra = {"dev": found[best], "best_seed": best, "seeds": found}
+    extra = {"dev": found[best], "dev_floor": floor, "best_seed": best, "seeds": found}
+    extra["collapsed"] = collapsed
     save_model(out, opened.model, opened.tokenizer, origin=origin, extra=extra)
     return {
         "model": str(out),
         "best_seed": best,
         **{f"dev_{name}": value for name, value in found[best].items()},
-        f"dev_{chosen}_mean": fmean(scores.values()),
-        f"dev_{chosen}_deviation": stdev(scores.values()),
+        f"dev_{chosen}_mean": scores.mean,
+        f"dev_{chosen}_deviation": scores.deviation,
+        "collapsed": collapsed,
     }
+
+
+def _refuse_collapse(scores: SeedScores, chosen: str, out: Path) -> None:
+    """Fail where no seed has learned anything, so that nobody reads a mean of nothing."""
+    if len(scores.collapsed) < len(scores.scores):
+        return
+    floor = "" if scores.floor is None else f"{FLOOR_WORDS} {scores.floor:.4f}, "
+    shown = ", ".join(f"{score:.4f}" for score in scores.scores.values())
+    raise TrainingError(
+        f"all {len(scores.scores)} seeds have collapsed: {floor}and dev {chosen} is {shown}; look "
+        "at the data with bertworks check, lower --lr or raise --epochs, and choose another --out "
+        f"than {out}"
+    )
+
+
+def _floor(learned: Sequence[_Learned], scores: DevScores) -> float | None:
+    """Return what one and the same answer for all scores on dev, where that is known."""
+    found = {
+        one.task.name: majority_metrics(one.task, scores.sets[one.task.name], scores.tokenizer)
+        for one in learned
+    }
+    return scores.chosen(found)
+
+
+def _warn_of_collapse(found: Evaluation, floor: float | None) -> None:
+    if found.score is not None and has_collapsed(found.score, floor):
+        known = "it is no number" if floor is None else f"{FLOOR_WORDS} {floor:.4f}"
+        say(f"warning: this run has collapsed: its score on dev is {found.score:.4f}, {known}")
 
 
 def _is_begun(out: Path) -> bool:

@@ -23,6 +23,7 @@ Places = Annotated[int, Limit("of at least 16", lambda n: n >= 16)]
 WholeShare = Annotated[float, Limit("above 0 and at most 1", lambda x: 0 < x <= 1)]
 CountRamp = Annotated[Ramp, Limit("of at least 1", lambda n: n >= 1)]
 ClosedShareRamp = Annotated[Ramp, Limit("from 0 to 1", lambda x: 0 <= x <= 1)]
+ShareRamp = Annotated[Ramp, Limit("from 0 to below 1", lambda x: 0 <= x < 1)]
 OpenShareRamp = Annotated[Ramp, Limit("above 0 and below 1", lambda x: 0 < x < 1)]
 Longest = Annotated[int, Limit("of at least 8", lambda n: n >= 8)]  # special pieces counted
 TaskKind = Literal[
@@ -147,6 +148,44 @@ class LayerSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RegularizeSettings:
+    """What keeps fine-tuning from collapsing or learning by heart."""
+
+    bias_correction: bool = True
+    """Let adamw correct its means, which begin at zero; off, it is that of the original BERT, whose
+    first steps are too long."""
+    reinit: CountOrZero | None = None
+    """Blocks from the top that are drawn afresh, with what lies behind them; by default none, or
+    one of six where examples are few and a task head begins."""
+    decay_toward: Literal["zero", "pretrained"] = "zero"
+    """What --weight-decay draws weights to: zero, or what they were before; fresh ones to zero."""
+    mixout: Share = 0.0
+    """Share of the neurons whose weights are put back to what they were, anew in each step."""
+    parameter_dropout: Share = 0.0
+    """Share of the neurons whose weights are put to zero, anew in each step."""
+    r_drop: PositiveOrZero = 0.0
+    """Weight of how far two passes with other dropout are apart; 0 makes one pass."""
+    adversary: Literal["fgm", "pgd", "freelb"] | None = None
+    """Learn also from texts whose word vectors are moved to where the loss rises: by one move, by
+    several, or by several that all count; by default from none."""
+    adversary_radius: Positive | None = None
+    """How far the word vectors of a text are moved, all of them together; by default 1."""
+    adversary_moves: Count | None = None
+    """pgd, freelb: moves of a text in a step; by default 3."""
+    label_smoothing: ShareRamp = Ramp(0.0, 0.0)
+    """What a gold label gives to all labels alike; A..B moves over the run, as 0.1..0."""
+    average_last: CountOrZero = 0
+    """Epochs from the end whose weights are averaged evenly; 0 averages none."""
+    lora: Count | None = None
+    """Rank of the thin matrices that alone learn, with the task head; by default all learn."""
+    lora_alpha: Positive | None = None
+    """How much the thin matrices count, as a multiple of one over their rank; by default twice the
+    rank."""
+    lora_on: Literal["attention", "feed-forward", "all"] | None = None
+    """Which matrices of the blocks the thin ones move; by default those of the attention."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ChoiceSettings:
     """Which weights are the result."""
 
@@ -156,7 +195,8 @@ class ChoiceSettings:
     patience: Count | None = None
     """Epochs without a gain on dev after which training ends; by default it goes on."""
     seeds: Count = 1
-    """Times the whole is done, with seeds from --seed on; the best on dev is the result."""
+    """Times the whole is done, with seeds from --seed on; mean, deviation and collapsed runs are
+    told, and the best on dev is the result."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +211,8 @@ class SuiteSettings:
     only: tuple[str, ...] = ()
     """Some tasks of the suite, as sst2 mrpc; by default all."""
     seeds: Count = 1
-    """Times each task is run, with the seeds 0, 1 and so on."""
+    """Times each task is run, with the seeds 0, 1 and so on; mean, deviation and collapsed runs
+    are told."""
     limit: Count | None = None
     """Train on so many examples only, chosen by a hash, for trials."""
     epochs: Count | None = None

@@ -30,6 +30,7 @@ from bertworks.stages.setting_groups import (
     PositiveOrZero,
     ProbeSettings,
     RankingSettings,
+    RegularizeSettings,
     SeveralSettings,
     Share,
     SuiteSettings,
@@ -275,8 +276,8 @@ class FinetuneSettings:
     columns: tuple[str, ...] = ()
     """Other column names, as text=sentence, or their numbers where a file has no header, as text=4;
     may be given several times."""
-    epochs: Count = 3
-    """Times every example is seen."""
+    epochs: Count | None = None
+    """Times every example is seen; by default 3, or more where examples are few."""
     batch_size: Count = 32
     """Examples per step."""
     accumulate: Count = 1
@@ -293,6 +294,7 @@ class FinetuneSettings:
     of_task: TaskSettings = TaskSettings()
     several: SeveralSettings = SeveralSettings()
     layers: LayerSettings = LayerSettings()
+    regularize: RegularizeSettings = RegularizeSettings()
     choice: ChoiceSettings = ChoiceSettings()
     dropout: Share | None = None
     """Dropout rate; by default the model's own."""

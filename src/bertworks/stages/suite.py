@@ -22,6 +22,7 @@ from bertworks.core.lock import hold
 from bertworks.core.progress import say
 from bertworks.core.settings import as_command, as_json, settings_of, suggestion
 from bertworks.evaluation.findings import rows_of
+from bertworks.evaluation.floors import has_collapsed
 from bertworks.evaluation.suite_data import PartFiles, find_file, write_at_once, write_parts
 from bertworks.evaluation.suite_results import TaskResult, markdown, table_rows
 from bertworks.evaluation.suite_task import SuiteTask
@@ -95,13 +96,17 @@ class _Runner:
             return
         parts = self._parts()
         scores: dict[str, list[dict[str, float]]] = {"dev": [], "test": []}
+        num_collapsed = 0
         for seed in range(self.chosen.seeds):
             model = self._model(parts, seed)
             if "dev" in parts.files:
-                scores["dev"].append(read_object(model / "bertworks.json")["dev"])
+                told = read_object(model / "bertworks.json")
+                scores["dev"].append(told["dev"])
+                score = told["dev"][self.task.metrics[0].name]
+                num_collapsed += has_collapsed(score, told.get("dev_floor"))
             if "test" in parts.files:
                 scores["test"].append(self._evaluate(model, parts.files["test"], seed))
-        result = TaskResult(parts.counts, scores, self._remarks(parts))
+        result = TaskResult(parts.counts, scores, self._remarks(parts, num_collapsed))
         write_at_once(note, json.dumps(result.as_json(), indent=1))
 
     def _parts(self) -> PartFiles:
@@ -131,6 +136,7 @@ class _Runner:
             "epochs": self.chosen.epochs or task.epochs,
             "batch-size": task.batch_size,
             "lr": self.chosen.lr or task.lr,
+            "reinit": 0,  # published figures are of whole networks
             "longest": self.longest,
             "choose-by": task.metrics[0].name,
             "seed": seed,
@@ -173,13 +179,14 @@ class _Runner:
             reason = said.removeprefix("bertworks: ")
             raise BertworksError(f"{name} ended with code {process.returncode}: {reason}")
 
-    def _remarks(self, parts: PartFiles) -> tuple[str, ...]:
+    def _remarks(self, parts: PartFiles, num_collapsed: int) -> tuple[str, ...]:
         taken, left_out = parts.counts.get("train", 0), parts.num_left_out
         whole = f"{taken + left_out:,} examples, chosen by a hash"
         remarks = [
             f"trained on {taken:,} of {whole}" if left_out else "",
             f"{parts.num_bad} rows were set aside" if parts.num_bad else "",
             f"{rows_of(self.num_not_scored)} of test not scored" if self.num_not_scored else "",
+            f"{num_collapsed} of {self.chosen.seeds} seeds collapsed" if num_collapsed else "",
         ]
         return tuple(filter(None, remarks))
 

@@ -1,0 +1,102 @@
+"""The score of one and the same answer for all: at or below it a run has collapsed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isnan
+from statistics import fmean, stdev
+
+import numpy as np
+
+from bertworks.core.pieces import IGNORE
+from bertworks.data.packing import Features
+from bertworks.evaluation.dev_scores import DevSet
+from bertworks.evaluation.scoring import Judge
+from bertworks.tasks.task import Task, Tunable
+from bertworks.tokenizer.tokenizer import Tokenizer
+
+OF_ONE_LABEL = {"classify", "match", "aspect", "relate"}
+OF_WORDS = {"tag", "intent_slots"}
+MOST_TRIED = 5  # labels, the most frequent ones
+SURE = 1e4  # the logit of a label that is always given
+
+
+def majority_metrics(task: Task, dev: DevSet, tokenizer: Tokenizer) -> dict[str, float]:
+    """Return the best that one and the same answer for all can score on dev, for each metric.
+
+    Of single labels the most frequent ones are tried; words get their most frequent tag, several
+    labels each its general chance, and numbers their mean, which correlates with nothing. Tasks
+    whose answers lie in their own texts have no such answer.
+    """
+    if task.kind == "score":
+        return {"pearson": 0.0, "spearman": 0.0}
+    found = [_metrics(task, row, dev, tokenizer) for row in _constant_rows(task, dev)]
+    return {name: max(one[name] for one in found) for name in found[0]} if found else {}
+
+
+@dataclass(frozen=True)
+class SeedScores:
+    """One score by seed, and the floor at or below which a run has collapsed, where it is known."""
+
+    scores: Mapping[int, float]
+    floor: float | None = None
+
+    @property
+    def collapsed(self) -> list[int]:
+        """The seeds that learned nothing, or whose score is no number."""
+        return [seed for seed, score in self.scores.items() if has_collapsed(score, self.floor)]
+
+    @property
+    def best(self) -> int:
+        """The seed with the highest score."""
+        return max(self.scores, key=lambda seed: _comparable(self.scores[seed]))
+
+    @property
+    def mean(self) -> float:
+        """The mean of all seeds, collapsed ones too."""
+        return fmean(self.scores.values())
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the seeds."""
+        return stdev(self.scores.values()) if len(self.scores) > 1 else 0.0
+
+
+def has_collapsed(score: float, floor: float | None) -> bool:
+    """Tell whether a score is not above that of one and the same answer for all."""
+    return isnan(score) or (floor is not None and score <= floor)
+
+
+def _comparable(score: float) -> float:
+    return float("-inf") if isnan(score) else score
+
+
+def _metrics(task: Task, row: np.ndarray, dev: DevSet, tokenizer: Tokenizer) -> dict[str, float]:
+    """Return the scores on dev of a network that says the same of everything."""
+    answers = [
+        task.decode(example, windows, [_repeated(task, row, w) for w in windows], tokenizer)
+        for example, windows in zip(dev.examples, dev.windows, strict=True)
+    ]
+    judge = Judge(task.tuned(dev.examples, answers) if isinstance(task, Tunable) else task)
+    for example, answer in zip(dev.examples, answers, strict=True):
+        judge.add(example, answer)
+    return judge.metrics()
+
+
+def _constant_rows(task: Task, dev: DevSet) -> list[np.ndarray]:
+    """Return what such networks may say, [L] each."""
+    if task.kind == "multilabel":
+        return [np.zeros(len(task.labels))]  # beside the prior, which the task adds itself
+    if task.kind not in OF_ONE_LABEL | OF_WORDS:
+        return []
+    goals = [window.goals[task.name].values for windows in dev.windows for window in windows]
+    values = np.concatenate([np.asarray(goal) for goal in goals])
+    counts = np.bincount(values[values != IGNORE], minlength=len(task.labels))
+    if task.kind in OF_ONE_LABEL:
+        frequent = np.argsort(-counts, kind="stable")[:MOST_TRIED]
+        return [SURE * (np.arange(len(counts)) == label) for label in frequent]
+    row = np.where(counts > 0, np.log(np.maximum(counts, 1)), -SURE)
+    return [np.tile(row, len(row)) if task.options.get("crf") else row]
+
+
+def _repeated(task: Task, row: np.ndarray, window: Features) -> np.ndarray:
+    return np.tile(row, (len(window.goals[task.name].values), 1))

@@ -1,0 +1,85 @@
+"""One answer for all: what it scores, and which runs are no better."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bertworks.data.examples import TaggedExample, TextExample
+from bertworks.evaluation.dev_scores import DevSet
+from bertworks.evaluation.floors import SeedScores, has_collapsed, majority_metrics
+from bertworks.tasks.answering import windows_of
+from bertworks.tasks.catalog import make_task
+from bertworks.tasks.task import Task
+from bertworks.tokenizer.tokenizer import Tokenizer
+
+
+@pytest.fixture
+def floor(tokenizer: Tokenizer) -> Callable[[Task, list[Any]], dict[str, float]]:
+    """Return what one answer for all scores."""
+
+    def score(task: Task, examples: list[Any]) -> dict[str, float]:
+        dev = DevSet(examples, windows_of(task, examples, tokenizer, longest=16))
+        return majority_metrics(task, dev, tokenizer)
+
+    return score
+
+
+def texts(labels: str) -> list[TextExample]:
+    return [TextExample("cat", label=label, line=n) for n, label in enumerate(labels)]
+
+
+@pytest.mark.parametrize(("labels", "share"), [("aaab", 0.75), ("abbb", 0.75), ("abcc", 0.5)])
+def test_of_single_labels_it_is_the_share_of_the_most_frequent(
+    labels: str, share: float, floor
+) -> None:
+    found = floor(make_task("classify", ("a", "b", "c")), texts(labels))
+    assert found["accuracy"] == share
+
+
+def test_each_metric_has_the_answer_that_suits_it_best(floor) -> None:
+    found = floor(make_task("classify", ("no", "yes")), [*texts(["no"] * 3), *texts(["yes"])])
+    assert found["accuracy"] == 0.75  # always no
+    assert found["f1"] == pytest.approx(0.4)  # always yes
+    assert (found["mcc"], found["auc"]) == (0.0, 0.5)
+
+
+def test_words_all_have_the_most_frequent_tag(floor) -> None:
+    words = ((0, 3), (4, 7), (8, 11))
+    examples = [
+        TaggedExample("cat dog mat", words, ("O", "O", tag), line=1) for tag in ("B-X", "O")
+    ]
+    for crf in (False, True):
+        found = floor(make_task("tag", ("B-X", "O"), crf=crf), examples)
+        assert found["f1"] == 0.0
+
+
+def test_numbers_have_their_mean_and_several_labels_their_general_chance(floor) -> None:
+    assert floor(make_task("score"), [])["pearson"] == 0.0
+    examples = [
+        TextExample("cat", labels=labels, line=1) for labels in (("a",), ("a", "b"), ("a",))
+    ]
+    task = make_task("multilabel", ("a", "b"), prior=[3.0, -1.0])
+    assert floor(task, examples)["micro_f1"] == pytest.approx(6 / 7)
+
+
+def test_answers_that_lie_in_the_texts_have_no_floor(floor) -> None:
+    assert floor(make_task("choose"), []) == {}
+
+
+def test_a_run_has_collapsed_at_its_floor_or_without_a_number() -> None:
+    assert has_collapsed(0.5, 0.5)
+    assert has_collapsed(math.nan, None)
+    assert not has_collapsed(0.51, 0.5)
+    assert not has_collapsed(-1.0, None)
+
+
+def test_seeds_are_summed_up_with_those_that_collapsed() -> None:
+    scores = SeedScores({3: 0.5, 4: 0.9, 5: 0.7}, floor=0.5)
+    assert (scores.best, scores.collapsed) == (4, [3])
+    assert scores.mean == pytest.approx(0.7)
+    assert scores.deviation == pytest.approx(0.2)
+    torn = SeedScores({0: math.nan, 1: 0.1})
+    assert (torn.best, torn.collapsed) == (1, [0])
+    assert SeedScores({0: 0.4}).deviation == 0
