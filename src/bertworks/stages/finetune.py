@@ -13,7 +13,7 @@ from bertworks.core.lines import STANDARD_INPUT
 from bertworks.core.progress import say
 from bertworks.core.quarantine import Quarantine
 from bertworks.core.seeds import derive
-from bertworks.core.settings import Ramp, as_command, as_json
+from bertworks.core.settings import as_command, as_json
 from bertworks.data.example_batches import ExampleBatches, MixedBatches
 from bertworks.data.packing import Features
 from bertworks.data.rows import find_form, only_pairs, parse_columns, read_examples
@@ -22,19 +22,16 @@ from bertworks.evaluation.dev_scores import DevScores, DevSet
 from bertworks.evaluation.piece_checks import unknown_warning
 from bertworks.evaluation.floors import SeedScores, has_collapsed, majority_metrics
 from bertworks.serving.model_folder import OpenModel, open_model, save_model, tasks_of
+from bertworks.stages.finetune_plan import plan_of
 from bertworks.stages.settings import FinetuneSettings
-from bertworks.stages.stability import recipe_for, regularize_plan
 from bertworks.stages.task_list import TaskSource, task_sources
 from bertworks.tasks.answering import windows_of
 from bertworks.tasks.catalog import KINDS, guess_kind, learn_task
 from bertworks.tasks.metrics import scikit_learn
 from bertworks.tasks.task import Task
-from bertworks.training.layers import Layers, count_blocks, reinitialize
 from bertworks.training.loop import train
-from bertworks.training.optimizer import Adam
-from bertworks.training.plan import Evaluation, TrainingPlan
+from bertworks.training.plan import Evaluation
 from bertworks.training.run import FREE_SETTINGS, Run, is_finished, refuse_taken
-from bertworks.training.schedule import Schedule
 
 FLOOR_WORDS = "one and the same answer for all scores"
 FREE = FREE_SETTINGS - {"patience"}  # here it is how long training goes on
@@ -60,7 +57,13 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
     # A row that cannot be scored stops the run before it begins.
     batches = _batches(settings, learned, opened, longest)
     scores = _dev_scores(settings, learned, opened, longest, machine)
-    plan = _plan(settings, learned, opened, batches.steps_per_epoch)
+    plan = plan_of(
+        settings,
+        opened,
+        {one.task.name: one.source.weight for one in learned},
+        num_examples=sum(len(one.training) for one in learned),
+        steps_per_epoch=batches.steps_per_epoch,
+    )
     floor = _floor(learned, scores)
     running = Run(settings.out, origin=origin, resume=settings.resume == "auto", free=FREE)
     quarantine.write(settings.out)
@@ -230,68 +233,6 @@ def _origin(
         settings={**as_json(settings), **found},
         seed=settings.seed,
         inputs=inputs,
-    )
-
-
-def _plan(
-    settings: FinetuneSettings,
-    learned: Sequence[_Learned],
-    opened: OpenModel,
-    steps_per_epoch: int,
-) -> TrainingPlan:
-    num_examples = sum(len(one.training) for one in learned)
-    recipe = recipe_for(
-        settings, opened, num_examples=num_examples, steps_per_epoch=steps_per_epoch
-    )
-    drawn = reinitialize(opened.model, recipe.reinit, seed=settings.seed)
-    learning, steps = settings.learning, recipe.epochs * steps_per_epoch
-    weights = {one.task.name: one.source.weight for one in learned}
-    warmup = round(settings.warmup * steps)
-    return TrainingPlan(
-        steps=steps,
-        lr=settings.lr,
-        optimizer=learning.optimizer,
-        adam=Adam(
-            betas=(learning.beta1, learning.beta2),
-            epsilon=learning.epsilon,
-            corrects=settings.regularize.bias_correction,
-        ),
-        schedule=Schedule(name=learning.schedule, warmup=warmup, decay=learning.decay),
-        average=learning.average,
-        weight_decay=settings.weight_decay,
-        layers=_layers(settings, opened, steps_per_epoch, drawn),
-        regularize=regularize_plan(settings.regularize, [one.task for one in learned]),
-        clip=settings.clip,
-        weights={name: Ramp(weight, weight) for name, weight in weights.items()},
-        seed=settings.seed,
-        checkpoint_every=settings.checkpoint_every,
-        evaluate_every=steps_per_epoch,
-        patience=settings.choice.patience or 0,
-    )
-
-
-def _layers(
-    settings: FinetuneSettings, opened: OpenModel, steps_per_epoch: int, drawn: frozenset[str]
-) -> Layers:
-    """Return which layers learn; those frozen are counted from the embeddings up."""
-    chosen, num_blocks = settings.layers, count_blocks(opened.model)
-    if chosen.freeze and settings.regularize.lora:
-        raise UsageError("--lora freezes all but its own matrices and the head; drop --freeze")
-    word = chosen.freeze or ("all" if settings.regularize.lora else "none")
-    known = {"none": 0, "embeddings": 1, "all": num_blocks + 2}
-    known |= {str(count): count + 1 for count in range(num_blocks + 1)}
-    if word not in known:
-        raise UsageError(
-            f"--freeze is {word!r}, but it must be embeddings, all, or a number of the "
-            f"{num_blocks} blocks of {settings.model}"
-        )
-    if chosen.thaw_every and not known[word]:
-        raise UsageError("--thaw-every thaws what is frozen; add --freeze all, or leave it out")
-    return Layers(
-        num_frozen=known[word],
-        thaw_every=max(round(chosen.thaw_every * steps_per_epoch), 1) if chosen.thaw_every else 0,
-        decay=chosen.layer_decay,
-        fresh=drawn.union(opened.account.missing if opened.account else ()),
     )
 
 

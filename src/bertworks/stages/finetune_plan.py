@@ -1,18 +1,23 @@
-"""What keeps a fine-tuning from collapsing: flags that fit its tasks, and what few examples get."""
+"""What a fine-tuning is asked to do: its flags as the loop wants them, where they fit its tasks."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from bertworks.core.errors import UsageError
 from bertworks.core.progress import say
+from bertworks.core.settings import Ramp
 from bertworks.serving.model_folder import OpenModel
 from bertworks.stages.setting_groups import RegularizeSettings
 from bertworks.stages.settings import FinetuneSettings
 from bertworks.tasks.task import Task
 from bertworks.training.adversary import Adversary
 from bertworks.training.few_samples import FEW, Recipe, default_recipe
-from bertworks.training.layers import count_blocks
+from bertworks.training.layers import Layers, count_blocks, reinitialize
 from bertworks.training.lora import LoraPlan
+from bertworks.training.optimizer import Adam
+from bertworks.training.plan import TrainingPlan
 from bertworks.training.regularize import Regularize
+from bertworks.training.schedule import Schedule
 
 WITHOUT_CHANCES = {"embed"}  # kinds whose logits are vectors
 WITHOUT_LABELS = {"embed", "score"}
@@ -23,6 +28,47 @@ BELONGS_TO = {
     "lora_alpha": "lora",
     "lora_on": "lora",
 }
+
+
+def plan_of(
+    settings: FinetuneSettings,
+    opened: OpenModel,
+    weights: Mapping[str, float],
+    *,
+    num_examples: int,
+    steps_per_epoch: int,
+) -> TrainingPlan:
+    """Return the plan of tasks with these weights; what is to begin anew is drawn on the way."""
+    recipe = recipe_for(
+        settings, opened, num_examples=num_examples, steps_per_epoch=steps_per_epoch
+    )
+    tasks = [opened.model.tasks[name] for name in weights]
+    regularize = regularize_plan(settings.regularize, tasks)
+    layers = _layers(settings, opened, steps_per_epoch)
+    drawn = reinitialize(opened.model, recipe.reinit, seed=settings.seed)
+    learning, steps = settings.learning, recipe.epochs * steps_per_epoch
+    warmup = round(settings.warmup * steps)
+    return TrainingPlan(
+        steps=steps,
+        lr=settings.lr,
+        optimizer=learning.optimizer,
+        adam=Adam(
+            betas=(learning.beta1, learning.beta2),
+            epsilon=learning.epsilon,
+            corrects=settings.regularize.bias_correction,
+        ),
+        schedule=Schedule(name=learning.schedule, warmup=warmup, decay=learning.decay),
+        average=learning.average,
+        weight_decay=settings.weight_decay,
+        layers=replace(layers, fresh=layers.fresh | drawn),
+        regularize=regularize,
+        clip=settings.clip,
+        weights={name: Ramp(weight, weight) for name, weight in weights.items()},
+        seed=settings.seed,
+        checkpoint_every=settings.checkpoint_every,
+        evaluate_every=steps_per_epoch,
+        patience=settings.choice.patience or 0,
+    )
 
 
 def regularize_plan(asked: RegularizeSettings, tasks: Collection[Task]) -> Regularize:
@@ -70,6 +116,29 @@ def recipe_for(
             "--epochs and --reinit change it, docs/stability.md tells why"
         )
     return recipe
+
+
+def _layers(settings: FinetuneSettings, opened: OpenModel, steps_per_epoch: int) -> Layers:
+    """Return which layers learn; those frozen are counted from the embeddings up."""
+    chosen, num_blocks = settings.layers, count_blocks(opened.model)
+    if chosen.freeze and settings.regularize.lora:
+        raise UsageError("--lora freezes all but its own matrices and the head; drop --freeze")
+    word = chosen.freeze or ("all" if settings.regularize.lora else "none")
+    known = {"none": 0, "embeddings": 1, "all": num_blocks + 2}
+    known |= {str(count): count + 1 for count in range(num_blocks + 1)}
+    if word not in known:
+        raise UsageError(
+            f"--freeze is {word!r}, but it must be embeddings, all, or a number of the "
+            f"{num_blocks} blocks of {settings.model}"
+        )
+    if chosen.thaw_every and not known[word]:
+        raise UsageError("--thaw-every thaws what is frozen; add --freeze all, or leave it out")
+    return Layers(
+        num_frozen=known[word],
+        thaw_every=max(round(chosen.thaw_every * steps_per_epoch), 1) if chosen.thaw_every else 0,
+        decay=chosen.layer_decay,
+        fresh=frozenset(opened.account.missing if opened.account else ()),
+    )
 
 
 def _refuse_unfit(asked: RegularizeSettings, tasks: Collection[Task]) -> None:

@@ -10,8 +10,8 @@ from safetensors.torch import load_file
 
 from bertworks.core.errors import UsageError
 from bertworks.core.settings import Ramp
+from bertworks.stages.finetune_plan import regularize_plan
 from bertworks.stages.setting_groups import RegularizeSettings
-from bertworks.stages.stability import regularize_plan
 from bertworks.tasks.catalog import make_task
 from bertworks.tasks.classify import Emphasis
 from bertworks.training.adversary import Adversary
