@@ -25,7 +25,7 @@ import torch
 
 from bertworks.core.artifact import Origin
 from bertworks.core.device import Machine, prepare
-from bertworks.core.errors import TrainingError
+from bertworks.core.errors import InterruptedRunError, TrainingError
 from bertworks.core.progress import mute
 from bertworks.core.quarantine import Quarantine
 from bertworks.core.settings import make_settings, read_values
@@ -34,7 +34,7 @@ from bertworks.data.example_rows import row_of
 from bertworks.data.packing import Features
 from bertworks.evaluation.dev_scores import DevScores, DevSet
 from bertworks.evaluation.floors import SeedScores, majority_metrics
-from bertworks.evaluation.suite_data import gather, sample
+from bertworks.evaluation.suite_data import gather, sample, write_at_once
 from bertworks.evaluation.suites import GLUE
 from bertworks.serving.model_folder import open_model
 from bertworks.stages.finetune_plan import plan_of
@@ -83,10 +83,14 @@ def main() -> None:
         sys.exit(f"{asked.out} is of other examples or another model; give another --out")
     found = {"runs": {}, **found, **where}
     for name in asked.sets:
-        for recipe, seed, score in run_set(name, asked, machine, found["runs"]):
-            found["runs"][key(name, recipe, seed)] = score
-            asked.out.write_text(json.dumps(found, indent=1))
-            print(f"{name:6}{recipe:22}seed {seed:<4}{100 * score['score']:8.2f}", flush=True)
+        try:
+            for recipe, seed, score in run_set(name, asked, machine, found["runs"]):
+                found["runs"][key(name, recipe, seed)] = score
+                write_at_once(asked.out, json.dumps(found, indent=1))
+                print(f"{name:6}{recipe:22}seed {seed:<4}{100 * score['score']:8.2f}", flush=True)
+        except InterruptedRunError:
+            print("stopped; the same command goes on with what is missing")
+            break
     print(f"\n{asked.model.name}, {asked.examples} examples, {machine.device.type}")
     for name in asked.sets:
         report(name, found["runs"], asked)

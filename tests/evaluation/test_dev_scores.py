@@ -74,3 +74,14 @@ def test_tasks_that_can_be_tuned_are_and_others_stay(make_scores) -> None:
     scores.tune()
     assert scores.model.tasks["mood"] is plain
     assert scores.model.tasks["shift"].labels == ("tuned", "b")
+
+
+def test_other_scores_are_chosen_from_in_the_same_way(make_scores) -> None:
+    mood, size = named("mood", "bad", "good"), named("size", "large", "small")
+    one = make_scores(mood)
+    assert one.chosen({"mood": {"accuracy": 0.4, "f1": 0.2}}) == 0.4
+    assert one.chosen({"mood": {}}) is None
+    floors = {"mood": {"accuracy": 0.4}, "size": {"accuracy": 0.8}}
+    assert make_scores(mood, size).chosen(floors) == pytest.approx(0.6)
+    assert make_scores(mood, size, choose_by="size_accuracy").chosen(floors) == 0.8
+    assert make_scores(mood, choose_by="auc").chosen({"mood": {"accuracy": 0.4}}) is None
