@@ -72,7 +72,7 @@ def test_few_examples_are_seen_more_often_unless_somebody_says(
     del words[words.index("--epochs") : words.index("--epochs") + 2]
     ended = command(*words)
     assert ended.code == 0, ended.err
-    assert "few examples (48 of less than 5,000): 20 epochs; --epochs and --reinit" in ended.err
+    assert "few examples (48, below 5,000): 20 epochs; --epochs and --reinit" in ended.err
     steps = [entry for entry in read_log(tmp_path / "run") if "lr" in entry]
     assert len(steps) == 20  # one batch an epoch
     told = command(*finetune_words(tmp_path / "told", epochs=1, reinit=0))

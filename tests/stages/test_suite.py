@@ -64,12 +64,15 @@ class Told:
     results: dict[str, Any]
 
     @property
+    def commands(self) -> list[str]:
+        """The fine-tunings of this run."""
+        return [line for line in self.ended.err.splitlines() if line.startswith("$ bertworks fine")]
+
+    @property
     def tasks_run(self) -> set[str]:
         """The tasks that were fine-tuned in this run."""
-        lines = [
-            line for line in self.ended.err.splitlines() if line.startswith("$ bertworks fine")
-        ]
-        return {Path(line.partition("--out ")[2].split()[0]).parent.name for line in lines}
+        outs = [line.partition("--out ")[2].split()[0] for line in self.commands]
+        return {Path(out).parent.name for out in outs}
 
 
 @pytest.fixture(scope="module")
@@ -241,3 +244,11 @@ def test_a_folder_is_gone_on_with_only_when_asked_and_with_the_same_settings(
     assert "go on with --resume auto, choose" in command(*words, *only).refusal(2)
     said = command(*words, *only, "--resume", "auto", "--epochs", 7).refusal(2)
     assert "was begun with epochs = None, now 7" in said
+
+
+def test_few_examples_do_not_change_what_a_suite_trains_with(runs: list[Told]) -> None:
+    commands = [command for told in runs for command in told.commands]
+    assert commands
+    for command in commands:
+        assert "--reinit 0" in command
+        assert "--epochs" in command

@@ -46,16 +46,15 @@ def plan_of(
     regularize = regularize_plan(settings.regularize, tasks)
     layers = _layers(settings, opened, steps_per_epoch)
     drawn = reinitialize(opened.model, recipe.reinit, seed=settings.seed)
-    learning, steps = settings.learning, recipe.epochs * steps_per_epoch
+    learning, corrects = settings.learning, settings.regularize.bias_correction
+    steps = recipe.epochs * steps_per_epoch
     warmup = round(settings.warmup * steps)
     return TrainingPlan(
         steps=steps,
         lr=settings.lr,
         optimizer=learning.optimizer,
         adam=Adam(
-            betas=(learning.beta1, learning.beta2),
-            epsilon=learning.epsilon,
-            corrects=settings.regularize.bias_correction,
+            betas=(learning.beta1, learning.beta2), epsilon=learning.epsilon, corrects=corrects
         ),
         schedule=Schedule(name=learning.schedule, warmup=warmup, decay=learning.decay),
         average=learning.average,
@@ -112,7 +111,7 @@ def recipe_for(
     if num_examples < FEW and (settings.epochs is None or asked is None):
         drawn = f", top blocks drawn afresh: {recipe.reinit}" if recipe.reinit else ""
         say(
-            f"few examples ({num_examples:,} of less than {FEW:,}): {recipe.epochs} epochs{drawn}; "
+            f"few examples ({num_examples:,}, below {FEW:,}): {recipe.epochs} epochs{drawn}; "
             "--epochs and --reinit change it, docs/stability.md tells why"
         )
     return recipe
