@@ -19,8 +19,8 @@ from bertworks.data.packing import Features
 from bertworks.data.rows import find_form, only_pairs, parse_columns, read_examples
 from bertworks.evaluation.data_check import check_before_training
 from bertworks.evaluation.dev_scores import DevScores, DevSet
-from bertworks.evaluation.piece_checks import unknown_warning
 from bertworks.evaluation.floors import SeedScores, has_collapsed, majority_metrics
+from bertworks.evaluation.piece_checks import unknown_warning
 from bertworks.serving.model_folder import OpenModel, open_model, save_model, tasks_of
 from bertworks.stages.finetune_plan import plan_of
 from bertworks.stages.settings import FinetuneSettings
