@@ -94,6 +94,17 @@ def test_what_is_sought_must_be_there_only_to_learn_or_to_score(form: str) -> No
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_any_row_may_say_where_its_text_is_from(form: str) -> None:
+    row, expected, _ = GOOD[form]
+    assert make_example(row, 3, form=form).source is None
+    found = make_example({**row, "source": "web"}, 3, form=form)
+    assert found.source == "web"
+    assert found == expected  # it is no part of what is learned
+    renamed = make_example({**row, "domain": 7}, 3, form=form, columns={"source": "domain"})
+    assert renamed.source == "7"
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_columns_may_have_other_names(form: str) -> None:
     row, expected, _ = GOOD[form]
     names = {name: f"their {name}" for name in row}

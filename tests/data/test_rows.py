@@ -165,6 +165,13 @@ def test_columns_are_renamed(file: Write) -> None:
     ]
 
 
+def test_another_column_may_say_where_texts_are_from(file: Write) -> None:
+    path = file("a.tsv", "text\tlabel\tdomain\nthis\t1\tnews\n")
+    for columns, source in (({}, None), (parse_columns(("source=domain",)), "news")):
+        (found,) = read(path, columns=columns)[0]
+        assert (found, found.source) == (TextExample("this", None, "1", line=2), source)
+
+
 @pytest.mark.parametrize("pair", ["text", "text=", "=sentence", "body=text", ""])
 def test_a_renaming_that_cannot_be_meant_is_refused(pair: str) -> None:
     with pytest.raises(UsageError, match="--columns takes NAME=COLUMN with text, text_b, label"):

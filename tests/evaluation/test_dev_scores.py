@@ -1,11 +1,14 @@
 """Scores on dev: of one task as they are, of several under their names and with their mean."""
 
+from dataclasses import replace
+
 import pytest
 
 from bertworks.core.errors import UsageError
 from bertworks.data.examples import TextExample
 from bertworks.evaluation.dev_scores import DevScores, DevSet
-from bertworks.tasks.answering import windows_of
+from bertworks.evaluation.scoring import Judge
+from bertworks.tasks.answering import Answerer, windows_of
 from bertworks.tasks.catalog import make_task
 from bertworks.tasks.classify import Classify
 from bertworks.tasks.task import TaskModel
@@ -72,7 +75,7 @@ def test_tasks_that_can_be_tuned_are_and_others_stay(make_scores) -> None:
     plain = named("mood", "bad", "good")
     scores = make_scores(plain, Shifting(("a", "b"), name="shift"))
     scores.tune()
-    assert scores.model.tasks["mood"] is plain
+    assert scores.model.tasks["mood"].options == plain.options
     assert scores.model.tasks["shift"].labels == ("tuned", "b")
 
 
@@ -85,3 +88,76 @@ def test_other_scores_are_chosen_from_in_the_same_way(make_scores) -> None:
     assert make_scores(mood, size).chosen(floors) == pytest.approx(0.6)
     assert make_scores(mood, size, choose_by="size_accuracy").chosen(floors) == 0.8
     assert make_scores(mood, choose_by="auc").chosen({"mood": {"accuracy": 0.4}}) is None
+
+
+def test_scores_of_several_tasks_have_intervals_under_their_names(make_scores) -> None:
+    scores = make_scores(named("mood", "bad", "good"), named("size", "large", "small", "tiny"))
+    found = scores.score().metrics
+    intervals = scores.intervals()
+    assert "mean" not in intervals
+    for name in ("mood_accuracy", "size_macro_f1"):
+        assert intervals[name].low <= found[name] == intervals[name].mean <= intervals[name].high
+
+
+@pytest.fixture
+def make_own_set(config, tokenizer, machine):
+    """Make a task with drawn weights, and examples of which three in four are as it says."""
+
+    def make(task, gold) -> tuple[TaskModel, DevSet]:
+        model = TaskModel(config, [task], seed=3, deviation=2.0)
+        texts = [TextExample(f"{TEXTS[n % 5]} {n * n}", line=n) for n in range(61)]
+        windows = windows_of(task, texts, tokenizer, longest=67)
+        answers = Answerer(model, task, tokenizer, machine).answer(texts, windows)
+        told = zip(texts, answers, strict=True)
+        examples = [replace(e, **gold(own, is_so=e.line % 4 > 0)) for e, own in told]
+        return model, DevSet(examples, windows_of(task, examples, tokenizer, longest=67))
+
+    return make
+
+
+def test_chances_get_the_temperature_by_which_dev_is_likeliest(
+    make_own_set, tokenizer, machine
+) -> None:
+    task = named("mood", "bad", "good")
+
+    def gold(answer, *, is_so: bool) -> dict[str, str]:
+        return {"label": task.labels[(answer["label"] == "good") == is_so]}
+
+    model, dev = make_own_set(task, gold)
+    scores = DevScores(model, tokenizer, {"mood": dev}, machine=machine)
+    before = scores.score().metrics
+    scores.tune()
+    found = model.tasks["mood"].options["temperature"]
+    assert found > 1.5  # drawn weights are sure without a reason
+    assert scores.score().metrics["accuracy"] == before["accuracy"]
+    scores.tune()
+    assert model.tasks["mood"].options["temperature"] == found
+
+
+def test_too_few_examples_leave_the_temperature_and_that_is_said(make_scores, capsys) -> None:
+    scores = make_scores(named("mood", "bad", "good"))
+    scores.tune()
+    assert scores.model.tasks["mood"].options["temperature"] == 1.0
+    said = capsys.readouterr().err
+    assert "the temperature of mood stays 1: 5 examples are too few to tell it" in said
+
+
+def test_a_threshold_is_found_for_the_chances_as_the_temperature_makes_them(
+    make_own_set, tokenizer, machine
+) -> None:
+    task = make_task("multilabel", ("a", "b", "c"))
+
+    def gold(answer, *, is_so: bool) -> dict[str, tuple[str, ...]]:
+        return {"labels": tuple(answer["labels"]) if is_so else ("a", "c")}
+
+    model, dev = make_own_set(task, gold)
+    scores = DevScores(model, tokenizer, {"multilabel": dev}, machine=machine)
+    best = scores.score().metrics["micro_f1"]
+    scores.tune()
+    tuned = model.tasks["multilabel"]
+    assert tuned.options["temperature"] > 1.5
+    judge, answerer = Judge(tuned), Answerer(model, tuned, tokenizer, machine)
+    answers = answerer.answer(dev.examples, dev.windows)
+    for example, answer in zip(dev.examples, answers, strict=True):
+        judge.add(example, answer)
+    assert judge.metrics()["micro_f1"] == pytest.approx(best)

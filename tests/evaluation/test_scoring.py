@@ -1,5 +1,6 @@
 """Scores: of answers, in the middle of fine-tuning, and of the pre-training objectives."""
 
+import json
 from typing import ClassVar
 
 import numpy as np
@@ -11,10 +12,10 @@ from bertworks.core.batch import Batch, Target
 from bertworks.core.device import Machine
 from bertworks.core.errors import DataError
 from bertworks.core.pieces import IGNORE
-from bertworks.data.examples import TaggedExample, TextExample
+from bertworks.data.examples import TextExample
 from bertworks.data.forms import make_example
 from bertworks.data.packing import Features, Goal, flatten
-from bertworks.evaluation.scoring import Judge, evaluate_objectives, evaluate_task
+from bertworks.evaluation.scoring import Judge, evaluate_objectives, judge_task
 from bertworks.evaluation.statistics import Interval
 from bertworks.tasks.answering import Answerer, windows_of
 from bertworks.tasks.catalog import KINDS, learn_task, make_task
@@ -32,7 +33,7 @@ def make_answers(*chances: float) -> list[Answer]:
 
 
 def make_examples(*labels: str) -> list[TextExample]:
-    return [TextExample("t", label=label, line=line) for line, label in enumerate(labels, 1)]
+    return [TextExample(f"t{n}", label=label, line=n) for n, label in enumerate(labels, 1)]
 
 
 def judged(task: Task, answers: list[Answer], examples: list[TextExample]) -> Judge:
@@ -42,15 +43,13 @@ def judged(task: Task, answers: list[Answer], examples: list[TextExample]) -> Ju
     return judge
 
 
-def test_answers_are_scored_with_an_interval() -> None:
+def test_every_score_has_an_interval_around_it() -> None:
     answers = make_answers(0.1, 0.9, 0.8, 0.3)
     judge = judged(make_task("classify", LABELS), answers, make_examples("no", "yes", "no", "no"))
+    found = judge.intervals()
     assert judge.metrics()["accuracy"] == 0.75
-    found = judge.interval(judge.metrics())
-    assert found is not None
-    name, interval = found
-    assert (name, interval.mean) == ("accuracy", 0.75)
-    assert interval.low < 0.75 < interval.high
+    assert {name: one.mean for name, one in found.items()} == judge.metrics()
+    assert found["accuracy"].low < 0.75 < found["accuracy"].high
 
 
 def test_a_verdict_shows_the_answer_beside_the_gold() -> None:
@@ -62,38 +61,37 @@ def test_a_verdict_shows_the_answer_beside_the_gold() -> None:
 def test_a_single_example_has_a_score_but_no_interval() -> None:
     judge = judged(make_task("classify", LABELS), make_answers(0.9), make_examples("yes"))
     assert judge.metrics()["accuracy"] == 1.0
-    assert judge.interval(judge.metrics()) is None
+    assert judge.intervals() == judge.label_intervals() == {}
 
 
-def test_the_interval_is_that_of_the_metric_it_belongs_to() -> None:
-    answers = make_answers(0.1, 0.9, 0.8, 0.3)
-    task = make_task("relate", LABELS)
-    judge = judged(task, answers, make_examples("no", "yes", "no", "no"))
-    assert next(iter(judge.metrics())) == "macro_f1"
-    assert judge.interval(judge.metrics())[0] == "accuracy"
-    assert judge.interval({"macro_f1": 0.5}) is None
-
-
-def test_a_metric_that_happens_to_have_the_same_value_gets_no_interval() -> None:
-    judge = Judge(make_task("tag", ("O", "B-X")))
-    for tag in ("B-X", "O"):
-        example = TaggedExample("a", ((0, 1),), ("B-X",))
-        judge.add(example, {"tags": [tag], "probabilities": [0.9]})
-    assert judge.metrics()["recall"] == 0.5  # as is the share of texts that are right
-    assert judge.interval(judge.metrics()) is None
+def test_examples_about_one_text_are_drawn_together() -> None:
+    task, answers = make_task("classify", LABELS), make_answers(0.1, 0.9, 0.8, 0.3)
+    labels = ("no", "yes", "no", "yes")
+    apart = judged(task, answers, make_examples(*labels)).intervals()["accuracy"]
+    assert (apart.mean, apart.low, apart.high) == (0.5, 0.0, 1.0)
+    pairs = [TextExample(f"t{n // 2}", label=label) for n, label in enumerate(labels)]
+    together = judged(task, answers, pairs).intervals()["accuracy"]
+    assert together.high - together.low == pytest.approx(1.0)  # one text is right, one is wrong
+    swapped = [pairs[0], pairs[2], pairs[1], pairs[3]]
+    mixed = [answers[n] for n in (0, 2, 1, 3)]
+    same = judged(task, mixed, swapped).intervals()["accuracy"]
+    assert (same.low, same.high) == (together.low, together.high)
+    one = [TextExample("t", label=label) for label in labels]
+    assert judged(task, answers, one).intervals() == {}
 
 
 def test_several_labels_have_the_interval_of_whole_sets() -> None:
     judge = Judge(make_task("multilabel", LABELS))
-    for _ in range(2):
+    for text in "ab":
         answer = {"probabilities": {"no": 0.1, "yes": 0.9}}
-        judge.add(TextExample("t", labels=("no",)), answer)
-    assert judge.metrics()["micro_f1"] == 0.0  # as is the share of right sets
-    assert judge.interval(judge.metrics()) == ("subset_accuracy", Interval(0.0, 0.0, 0.0))
+        judge.add(TextExample(text, labels=("no",)), answer)
+    found = judge.intervals()
+    assert found["subset_accuracy"] == found["micro_f1"] == Interval(0.0, 0.0, 0.0)
+    assert list(judge.label_intervals()) == ["no"]  # the other does not occur
 
 
-@pytest.mark.parametrize("kind", ["answer", "choose", "intent_slots", "relate", "multilabel"])
-def test_the_interval_is_around_the_value_of_its_metric(
+@pytest.mark.parametrize("kind", sorted(kind for kind, row in KINDS.items() if row.learn))
+def test_intervals_are_around_the_values_of_the_scores(
     kind, make_samples, config, tokenizer
 ) -> None:
     rows = make_samples(3).rows(kind, 7)
@@ -103,8 +101,40 @@ def test_the_interval_is_around_the_value_of_its_metric(
     answerer = Answerer(TaskModel(config, [task], seed=4), task, tokenizer, machine)
     windows = windows_of(task, examples, tokenizer, longest=67)
     judge = judged(task, answerer.answer(examples, windows), examples)
-    name, interval = judge.interval(judge.metrics())
-    assert judge.metrics()[name] == pytest.approx(interval.mean)
+    found, metrics = judge.intervals(), judge.metrics()
+    assert found
+    assert found.keys() <= metrics.keys()
+    for name, interval in found.items():
+        assert interval.mean == pytest.approx(metrics[name])
+        assert interval.low - 1e-9 <= metrics[name] <= interval.high + 1e-9
+
+
+@pytest.mark.parametrize("kind", sorted(kind for kind, row in KINDS.items() if row.learn))
+def test_scores_come_again_from_the_parts_of_the_verdicts(
+    kind, make_samples, config, tokenizer
+) -> None:
+    rows = make_samples(5).rows(kind, 7)
+    examples = [make_example(row, 1, form=KINDS[kind].form) for row in rows]
+    task = learn_task(kind, examples)
+    machine = Machine(torch.device("cpu"), "fp32")
+    answerer = Answerer(TaskModel(config, [task], seed=4), task, tokenizer, machine)
+    answers = answerer.answer(examples, windows_of(task, examples, tokenizer, longest=67))
+    first, again = task.scorer(), task.scorer()
+    for example, answer in zip(examples, answers, strict=True):
+        again.take(json.loads(json.dumps(first.add(example, answer).parts)))
+    assert again.metrics() == first.metrics()
+    assert {name: one.value for name, one in again.statistics().items()} == {
+        name: one.value for name, one in first.statistics().items()
+    }
+
+
+def test_chances_are_judged_where_answers_have_some() -> None:
+    answers = make_answers(0.1, 0.9, 0.8, 0.3)
+    judge = judged(make_task("classify", LABELS), answers, make_examples("no", "yes", "no", "no"))
+    found = judge.calibration()
+    assert found is not None
+    assert found.brier == pytest.approx((0.1**2 + 0.1**2 + 0.8**2 + 0.3**2) / 4)
+    assert Judge(make_task("score")).calibration() is None
 
 
 def test_each_label_is_judged_by_itself_where_there_are_labels() -> None:
@@ -119,17 +149,18 @@ def test_gold_that_the_model_does_not_know_is_named() -> None:
         judged(make_task("classify", LABELS), make_answers(0.9, 0.1), make_examples("yes", "maybe"))
 
 
-def test_fine_tuning_is_judged_by_the_first_metric(config, tokenizer, machine) -> None:
+def test_fine_tuning_is_judged_as_answers_are(config, tokenizer, machine) -> None:
     task = make_task("classify", LABELS)
     model = TaskModel(config, [task], seed=4, deviation=0.3).train()
     texts = ["the cat", "北京", "a dog ran", "Paris"] * 3
     examples = [TextExample(text, label=LABELS[n % 2]) for n, text in enumerate(texts)]
     windows = windows_of(task, examples, tokenizer, longest=config.max_positions)
     answerer = Answerer(model, task, tokenizer, machine)
-    found = evaluate_task(answerer, examples, windows)
+    found = judge_task(answerer, examples, windows)
     answers = answerer.answer(examples, windows)
-    assert found.metrics == judged(task, answers, examples).metrics()
-    assert found.score == found.metrics["accuracy"]
+    assert found.metrics() == judged(task, answers, examples).metrics()
+    assert found.count == 12
+    assert found.unit == 3  # four texts that come again
     assert model.training
 
 
@@ -143,7 +174,7 @@ def test_a_network_is_judged_by_the_threshold_that_suits_it(config, tokenizer, m
     answerer = Answerer(model, task, tokenizer, machine)
     answers = answerer.answer(examples, windows)
     assert judged(task, answers, examples).metrics()["micro_f1"] == 0
-    assert evaluate_task(answerer, examples, windows).score == 1
+    assert next(iter(judge_task(answerer, examples, windows).metrics().values())) == 1
 
 
 @pytest.fixture

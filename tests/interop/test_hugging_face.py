@@ -62,8 +62,10 @@ def test_a_folder_is_read_as_it_was_written(
     assert bare.config == config
     if tasks not in (("match",), ("aspect",), ("embed",)):
         assert list(bare.tasks) == list(told)
-        same = ("fill_mask", "classify", "replaced_token")
-        assert all(bare.tasks[name] == told[name] for name in told if name in same)
+        for name in told.keys() & {"fill_mask", "classify", "replaced_token"}:
+            options = dict(told[name].options)
+            options.pop("temperature", None)  # which no other library knows
+            assert bare.tasks[name] == replace(told[name], options=options)
 
 
 def test_tasks_stand_in_our_file_with_labels_and_options(

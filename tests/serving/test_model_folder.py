@@ -232,7 +232,7 @@ def test_provenance_is_saved_beside_the_weights(tmp_path: Path, make_model, toke
     extra = {"dev": {"accuracy": 0.5}}
     save_model(tmp_path / "m", make_model("classify"), tokenizer, origin=origin, extra=extra)
     ours = json.loads((tmp_path / "m" / "bertworks.json").read_text())
-    options = {"pooling": None, "dropout": None}
+    options = {"pooling": None, "dropout": None, "temperature": 1.0}
     told = {"classify": {"labels": ["cold", "mild", "warm"], "options": options}}
     assert ours == {"tasks": told, "dev": {"accuracy": 0.5}}
     manifest = json.loads((tmp_path / "m" / "manifest.json").read_text())
@@ -286,12 +286,13 @@ def test_opening_draws_nothing_from_the_global_source(saved: Path) -> None:
 def test_the_options_of_a_task_are_saved_with_the_model(
     tmp_path: Path, config, tokenizer, option: dict[str, Any]
 ) -> None:
-    tasks = [make_task("fill_mask", **option), make_task("next_sentence", dropout=0.25)]
+    more = {"pooling": None, "dropout": 0.25, "temperature": 2.5}
+    tasks = [make_task("fill_mask", **option), make_task("next_sentence", **more)]
     model = TaskModel(config, tasks, seed=3, deviation=0.3)
     save_model(tmp_path / "model", model, tokenizer, origin=Origin())
     opened = open_model(tmp_path / "model").model
     assert opened.tasks["fill_mask"].options == option
-    assert opened.tasks["next_sentence"].options == {"pooling": None, "dropout": 0.25}
+    assert opened.tasks["next_sentence"].options == more
     assert opened.heads["next_sentence"].dropout.p == 0.25
     assert differing(model, opened) == []
 

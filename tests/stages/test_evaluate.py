@@ -39,7 +39,12 @@ def test_the_scores_are_those_of_the_answers(words: Run, tmp_path: Path, command
     rows = answers_of(tmp_path / "report")
     share = sum(row["label"] == row["gold"] for row in rows) / len(rows)
     assert result["accuracy"] == pytest.approx(share)
-    assert result["accuracy_low"] <= share <= result["accuracy_high"]
+    bounds = {row["score"]: row for row in result["intervals"]}
+    assert bounds["accuracy"]["low"] <= share <= bounds["accuracy"]["high"]
+    assert {"accuracy", "macro_f1", "mcc", "auc", "brier"} <= bounds.keys()
+    assert all(row["low"] <= result[name] <= row["high"] for name, row in bounds.items())
+    assert 0 <= result["ece"] <= 1
+    assert 0 <= result["brier"] <= 1
     assert (result["examples"], result["task"], result["bad_rows"]) == (17, "classify", 0)
     assert [row["line"] for row in rows] == list(range(1, 18))
     scores = json.loads((tmp_path / "report" / "scores.json").read_text())
@@ -75,7 +80,7 @@ def test_the_page_shows_mistakes_and_runs_nothing_of_the_data(
     page = (tmp_path / "report" / "report.html").read_text()
     assert "&lt;script&gt;alert(1)&lt;/script&gt; river" in page
     assert not re.findall(r"<script|src=|href=|url\(|@import|https?:", page)
-    assert "Accuracy with its 95 % interval: 0.5000 [" in page
+    assert "Expected calibration error" in page
     assert "bertworks evaluate --model" in page
 
 
@@ -128,6 +133,74 @@ def test_threads_are_those_asked_for(words: Run, tmp_path: Path, command: Run) -
         assert torch.get_num_threads() == before + 1
     finally:
         torch.set_num_threads(before)
+
+
+def test_neither_threshold_nor_temperature_is_set_by_what_is_evaluated(
+    finetune_words: Run, write_rows: Write, make_rows: Run, tmp_path: Path, command: Run
+) -> None:
+    """Labels that contradict dev would move both, if they could."""
+
+    def rows(seed: int, count: int, *, turned: bool = False) -> list[dict[str, Any]]:
+        found = make_rows(count, seed=seed)
+        other = {"water": "road", "road": "water"}
+        return [
+            {"text": row["text"], "labels": [other[row["label"]] if turned else row["label"]]}
+            for row in found
+        ]
+
+    files = {
+        "train": write_rows(tmp_path / "train.jsonl", rows(5, 48)),
+        "dev": write_rows(tmp_path / "dev.jsonl", rows(6, 40)),
+    }
+    model = tmp_path / "model"
+    assert command(*finetune_words(model, **files)).code == 0
+    options = json.loads((model / "bertworks.json").read_text())["tasks"]["multilabel"]["options"]
+    given = []
+    for name, turned in (("as-dev", False), ("against-dev", True)):
+        data = write_rows(tmp_path / f"{name}.jsonl", rows(9, 35, turned=turned))
+        words = ["evaluate", "--model", model, "--data", data, "--out", tmp_path / name]
+        assert command(*words).code == 0
+        task = json.loads((tmp_path / name / "task.json").read_text())
+        assert task["options"] == options
+        answers = answers_of(tmp_path / name)
+        given.append([(row["labels"], row["probabilities"]) for row in answers])
+    assert given[0] == given[1]
+
+
+def test_a_model_from_before_there_were_temperatures_has_none(
+    words: Run, classifier: Path, tmp_path: Path, command: Run
+) -> None:
+    old = shutil.copytree(classifier, tmp_path / "old")
+    (old / MANIFEST).unlink()
+    told = json.loads((old / "bertworks.json").read_text())
+    assert told["tasks"]["classify"]["options"].pop("temperature") == 1.0
+    (old / "bertworks.json").write_text(json.dumps(told))
+    assert command(*words(tmp_path / "one")).code == 0
+    assert command(*words(tmp_path / "two", model=old)).code == 0
+    assert answers_of(tmp_path / "one") == answers_of(tmp_path / "two")
+    told["tasks"]["classify"]["options"]["temperature"] = 4.0
+    (old / "bertworks.json").write_text(json.dumps(told))
+    assert command(*words(tmp_path / "three", model=old)).code == 0
+    plain, flat = answers_of(tmp_path / "one"), answers_of(tmp_path / "three")
+    assert [row["label"] for row in plain] == [row["label"] for row in flat]
+    for one, other in zip(plain, flat, strict=True):
+        odds, flatter = (row["probability"] / (1 - row["probability"]) for row in (one, other))
+        assert flatter == pytest.approx(odds**0.25)
+
+
+def test_a_report_keeps_what_each_answer_adds_to_the_scores(
+    words: Run, write_rows: Write, make_rows: Run, tmp_path: Path, command: Run
+) -> None:
+    rows = [{**row, "source": "web"} for row in make_rows(11, seed=4)]
+    data = write_rows(tmp_path / "rows.jsonl", rows)
+    assert command(*words(tmp_path / "report", data=data)).code == 0
+    found = (tmp_path / "report" / "verdicts.jsonl").read_text().splitlines()
+    verdicts = [json.loads(line) for line in found]
+    assert [row["gold"] for row in verdicts] == [row["label"] for row in rows]
+    assert [row["length"] for row in verdicts] == [len(row["text"]) for row in rows]
+    assert {row["source"] for row in verdicts} == {"web"}
+    calibration = json.loads((tmp_path / "report" / "calibration.json").read_text())
+    assert sum(one["count"] for one in calibration["bins"]) == 11
 
 
 # Bad input

@@ -48,7 +48,7 @@ def test_a_model_says_how_it_was_made(
     assert manifest["settings"] == as_json(settings) | {"precision": "fp32"}
     assert set(manifest["inputs"]) == {"model", "train", "dev"}
     ours = json.loads((classifier / "bertworks.json").read_text())
-    options = {"pooling": None, "dropout": None}
+    options = {"pooling": None, "dropout": None, "temperature": 1.0}
     assert ours["tasks"] == {"classify": {"labels": ["road", "water"], "options": options}}
 
 
@@ -71,6 +71,10 @@ def test_the_result_tells_the_scores_of_the_best_epoch(
     assert len(scores) == 2
     assert result["dev_accuracy"] == max(scores)
     assert result["best_epoch"] == 1 + scores.index(max(scores))
+    (interval,) = [row for row in result["intervals"] if row["score"] == "accuracy"]
+    assert interval["low"] <= max(scores) <= interval["high"]
+    saved = json.loads((tmp_path / "run" / "bertworks.json").read_text())["dev_intervals"]
+    assert saved["accuracy"] == [interval["low"], interval["high"]]
     assert (result["task"], result["bad_rows"]) == ("classify", 0)
     assert "weights: " in ended.err
     assert "heads.classify.output.weight" in ended.err

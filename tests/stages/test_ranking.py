@@ -59,6 +59,8 @@ def test_vectors_rank_all_documents_for_each_query(
     rows = rows_of(tmp_path / "report")
     for name in ("ndcg@10", "recall@10", "mrr", "map"):
         assert result[name] == pytest.approx(np.mean([row[name] for row in rows]))
+    assert [row["score"] for row in result["intervals"]][:2] == ["ndcg@10", "recall@10"]
+    assert all(row["low"] <= result[row["score"]] <= row["high"] for row in result["intervals"])
     model = bertworks.load(pretrained, device="cpu")
     query, documents = texts_of(retrieval, "queries")[0], texts_of(retrieval, "documents")
     ranked = model.rank(query, documents)

@@ -1,12 +1,14 @@
 """The tasks by name, and what a file of examples says about its own."""
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bertworks.core.errors import UsageError
-from bertworks.data.examples import TaggedExample, TextExample
+from bertworks.data.examples import ChoiceExample, TaggedExample, TextExample
 from bertworks.tasks.catalog import KINDS, guess_kind, learn_task, make_task
 from bertworks.tasks.classify import Classify
 
@@ -43,7 +45,28 @@ def test_a_task_is_made_again_from_its_labels_and_options(name: str) -> None:
 def test_options_reach_the_task() -> None:
     assert make_task("fill_mask", tied=False).options == {"tied": False}
     task = make_task("match", ("a", "b"), pooling="mean", dropout=0.25)
-    assert task.options == {"pooling": "mean", "dropout": 0.25}
+    assert task.options == {"pooling": "mean", "dropout": 0.25, "temperature": 1.0}
+
+
+@pytest.mark.parametrize("name", ["classify", "match", "aspect", "relate", "choose", "multilabel"])
+def test_a_temperature_makes_chances_flatter_and_answers_stay(name: str) -> None:
+    task = make_task(name, ("a", "b"))
+    flat = make_task(name, ("a", "b"), **task.options | {"temperature": 2.0})
+    assert task.options["temperature"] == 1.0
+    assert flat.options == {**task.options, "temperature": 2.0}
+    example = ChoiceExample("q", ("a", "b")) if name == "choose" else TextExample("t")
+    rows = [np.array([[1.5], [-0.5]]) if name == "choose" else np.array([[1.5, -0.5]])]
+    sure, less = (made.decode(example, [], rows, None) for made in (task, flat))
+    chances = [np.array(list(_values(one["probabilities"]))) for one in (sure, less)]
+    odds = [np.log(one[0] / one[1]) for one in chances]
+    if name == "multilabel":
+        odds = [np.log(one[0] / (1 - one[0])) for one in chances]
+    assert odds[1] == pytest.approx(odds[0] / 2)
+    assert sure.get("label") == less.get("label")
+
+
+def _values(chances: Any) -> Iterable[float]:
+    return chances.values() if isinstance(chances, dict) else chances
 
 
 @pytest.mark.parametrize("name", ["fill_mask", "next_sentence", "classify", "match"])

@@ -115,7 +115,7 @@ def test_the_answer_averages_what_the_windows_say(tokenizer) -> None:
 
 def test_right_choices_are_counted(score) -> None:
     asked = [ChoiceExample("q", ("a", "b"), label=label) for label in (0, 1, 1)]
-    answers = [{"choice": 1, "text": "b", "probability": 0.7}] * 3
+    answers = [{"choice": 1, "text": "b", "probability": 0.7, "probabilities": [0.3, 0.7]}] * 3
     assert score(Choose(), answers, asked) == {"accuracy": pytest.approx(2 / 3)}
     verdict = Choose().scorer().add(asked[0], answers[0])
     assert (verdict.gold, verdict.given, verdict.score) == ("a", "b", 0.0)

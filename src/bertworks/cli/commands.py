@@ -36,6 +36,7 @@ COMMANDS = {
     "check": Command(settings.CheckSettings, "bertworks.stages.check"),
     "finetune": Command(settings.FinetuneSettings, "bertworks.stages.finetune"),
     "evaluate": Command(settings.EvaluateSettings, "bertworks.stages.evaluate"),
+    "compare": Command(settings.CompareSettings, "bertworks.stages.compare"),
     "predict": Command(settings.PredictSettings, "bertworks.stages.predict"),
     "export": Command(settings.ExportSettings, "bertworks.stages.export"),
     "import": Command(settings.ImportSettings, "bertworks.stages.import_model"),

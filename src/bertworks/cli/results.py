@@ -9,12 +9,18 @@ NARROWEST = 30  # columns for the words at the end of a table, however narrow th
 
 
 def result_lines(result: dict[str, Any], *, width: int | None = None) -> Iterator[str]:
-    """Yield the lines that show what a stage returned; words at the end of a table fit a width."""
+    """Yield the lines that show what a stage returned; words at the end of a table fit a width.
+
+    Sentences of a list have lines of their own.
+    """
     for key, value in result.items():
         name = key.replace("_", " ")
         if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
             yield f"{name}:"
             yield from _table(value, width)
+        elif isinstance(value, list) and any(", " in str(item) for item in value):
+            yield f"{name}:"
+            yield from (f"  {item}" for item in value)
         elif isinstance(value, list):
             yield f"{name}: {', '.join(map(_shown, value)) or 'none'}"
         else:
@@ -39,7 +45,7 @@ def _column(name: str, values: list[Any]) -> list[str]:
     cells = [name, *map(_shown, values)]
     width = max(map(_width, cells))
     spaces = [" " * (width - _width(cell)) for cell in cells]
-    is_number = all(isinstance(value, int | float) for value in values)
+    is_number = all(isinstance(value, int | float | None) for value in values)
     return [s + c if is_number else c + s for c, s in zip(cells, spaces, strict=True)]
 
 
@@ -49,6 +55,8 @@ def _width(text: str) -> int:
 
 
 def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
     if not isinstance(value, float):
         return str(value)
     return f"{value:.1e}" if 0 < abs(value) < 5e-4 else f"{value:.4f}"

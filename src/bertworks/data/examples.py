@@ -10,6 +10,7 @@ class Example:
     """One row of a file; what a task should find is None where it is not known."""
 
     line: int = 0  # where it stands in its file
+    source: str | None = field(default=None, compare=False)  # where its text is from, if told
 
 
 @dataclass(frozen=True)

@@ -152,7 +152,9 @@ def make_example(
     labelled: bool = True,
 ) -> Example:
     """Return a row as an example of a form, or raise the reason why it is none."""
-    return FORMS[form].make(Row(values, line, columns or {}, labelled=labelled))
+    row = Row(values, line, columns or {}, labelled=labelled)
+    found = FORMS[form].make(row)
+    return replace(found, source=label_name(row.value(SOURCE))) if row.has(SOURCE) else found
 
 
 def _label(row: Row) -> TextExample:
@@ -332,4 +334,5 @@ TELLTALES = {
     "labels": "labels",
     "score": "score",
 }
+SOURCE = "source"  # a column that any form may have, by which reports are cut into slices
 COLUMNS = tuple(dict.fromkeys(name for form in FORMS.values() for name in form.inputs + form.gold))

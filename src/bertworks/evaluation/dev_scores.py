@@ -7,10 +7,13 @@ from typing import Any
 
 from bertworks.core.device import Machine
 from bertworks.core.errors import UsageError
+from bertworks.core.progress import say
 from bertworks.data.packing import Features
-from bertworks.evaluation.scoring import evaluate_task
+from bertworks.evaluation.calibration import fit_temperature
+from bertworks.evaluation.scoring import Judge, judge_task
+from bertworks.evaluation.statistics import Interval
 from bertworks.tasks.answering import Answerer
-from bertworks.tasks.task import TaskModel, Tunable
+from bertworks.tasks.task import Task, TaskModel, Tempered, Tunable
 from bertworks.tokenizer.tokenizer import Tokenizer
 from bertworks.training.plan import Evaluation
 
@@ -42,14 +45,15 @@ class DevScores:
         self.sets = sets  # by the names of their tasks
         self.machine = machine
         self.choose_by = choose_by  # None: the first score
+        self._judges: dict[str, Judge] = {}
 
     def score(self, step: int = 0) -> Evaluation:
         """Score the model as it is; those of several tasks bear their names."""
-        found = {
-            name: evaluate_task(self._answerer(name), dev.examples, dev.windows)
+        self._judges = {
+            name: judge_task(self._answerer(name), dev.examples, dev.windows)
             for name, dev in self.sets.items()
         }
-        metrics = _joined(found)
+        metrics = _joined({name: judge.metrics() for name, judge in self._judges.items()})
         chosen = next(iter(metrics)) if self.choose_by is None else self.choose_by
         if chosen not in metrics:
             known = ", ".join(metrics)
@@ -60,29 +64,47 @@ class DevScores:
         """Return of such scores the one that chooses the best moment, where it is among them."""
         if not all(of_tasks.values()):
             return None
-        metrics = _joined({name: Evaluation(None, dict(found)) for name, found in of_tasks.items()})
+        metrics = _joined(of_tasks)
         return metrics.get(self.choose_by or next(iter(metrics)))
 
+    def intervals(self) -> dict[str, Interval]:
+        """Return the range of each score as it was last found; a mean of tasks has none."""
+        found = {name: judge.intervals() for name, judge in self._judges.items()}
+        if len(found) == 1:
+            return next(iter(found.values()))
+        return {f"{name}_{score}": one for name, own in found.items() for score, one in own.items()}
+
     def tune(self) -> None:
-        """Set what tasks answer by, such as a threshold, so that it is best on dev."""
+        """Set what tasks answer by, a temperature and a threshold, so that it is best on dev."""
         for name, dev in self.sets.items():
-            task = self.model.tasks[name]
-            if isinstance(task, Tunable):
+            if isinstance(task := self.model.tasks[name], Tempered):
+                self.model.tasks[name] = self._tempered(task, dev)
+            if isinstance(task := self.model.tasks[name], Tunable):
                 answers = self._answerer(name).answer(dev.examples, dev.windows)
                 self.model.tasks[name] = task.tuned(dev.examples, answers)
 
-    def _answerer(self, name: str) -> Answerer:
-        return Answerer(self.model, self.model.tasks[name], self.tokenizer, self.machine)
+    def _tempered(self, task: Tempered, dev: DevSet) -> Task:
+        """Return a task whose chances are as sure as its answers on dev are right."""
+        plain = task.with_temperature(1.0)
+        answers = self._answerer(plain.name, plain).answer(dev.examples, dev.windows)
+        scorer = plain.scorer()
+        verdicts = map(scorer.add, dev.examples, answers)
+        temperature, refusal = fit_temperature([v.claims for v in verdicts if v.claims])
+        if refusal:
+            say(f"the temperature of {plain.name} stays 1: {refusal}")
+        return task.with_temperature(temperature)
+
+    def _answerer(self, name: str, task: Task | None = None) -> Answerer:
+        asked = task or self.model.tasks[name]
+        return Answerer(self.model, asked, self.tokenizer, self.machine)
 
 
-def _joined(found: Mapping[str, Evaluation]) -> dict[str, float]:
+def _joined(found: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """Return the scores of all tasks; of several, the mean of their first ones before them."""
     if len(found) == 1:
-        return next(iter(found.values())).metrics
-    firsts = [next(iter(one.metrics.values())) for one in found.values()]
+        return dict(next(iter(found.values())))
+    firsts = [next(iter(one.values())) for one in found.values()]
     named = {
-        f"{name}_{metric}": value
-        for name, one in found.items()
-        for metric, value in one.metrics.items()
+        f"{name}_{metric}": value for name, one in found.items() for metric, value in one.items()
     }
     return {MEAN: fmean(firsts), **named}

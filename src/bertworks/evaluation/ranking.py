@@ -4,6 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from bertworks.evaluation.bootstrap import intervals
+from bertworks.evaluation.statistics import Interval
+from bertworks.tasks.statistic import mean_of
+
 CUTS = (10, 100)  # how far down recall looks
 NDCG_CUT = 10
 
@@ -43,6 +47,12 @@ class RankingScores:
         """Return the mean of each score over the queries."""
         rows = list(self.by_query.values())
         return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+
+    def intervals(self) -> dict[str, Interval]:
+        """Return each mean with its range; queries are drawn."""
+        rows = list(self.by_query.values())
+        columns = {name: mean_of(np.array([row[name] for row in rows])) for name in rows[0]}
+        return intervals(columns, np.arange(len(rows)))
 
 
 def _discounted(gains: np.ndarray) -> float:

@@ -1,5 +1,6 @@
 """Scores: of a task's answers against the gold, and of pre-training on held-out text."""
 
+import hashlib
 from array import array
 from collections.abc import Mapping, Sequence
 
@@ -10,11 +11,15 @@ from torch import Tensor
 from bertworks.core.batch import Batch, Target
 from bertworks.core.device import Machine
 from bertworks.core.pieces import IGNORE
+from bertworks.data.example_rows import subject_of
 from bertworks.data.examples import Example
 from bertworks.data.packing import Features
-from bertworks.evaluation.statistics import Interval, mean_interval
+from bertworks.evaluation.bootstrap import intervals
+from bertworks.evaluation.calibration import Calibration, Reliability
+from bertworks.evaluation.statistics import Interval
 from bertworks.tasks.answering import Answerer
-from bertworks.tasks.task import Answer, Averaged, LabelTable, Learner, Scored, Tunable, Verdict
+from bertworks.tasks.statistic import mean_of
+from bertworks.tasks.task import Answer, LabelTable, Learner, Scored, Tunable, Verdict
 from bertworks.training.plan import Evaluation
 
 
@@ -23,15 +28,27 @@ class Judge:
 
     def __init__(self, task: Scored) -> None:
         self._scorer = task.scorer()
-        self._scores = array("f")
-        self.count = 0
+        self._reliability = Reliability()
+        self._texts: dict[bytes, int] = {}
+        self._units = array("i")
+
+    @property
+    def count(self) -> int:
+        """How many answers were judged."""
+        return len(self._units)
+
+    @property
+    def unit(self) -> int:
+        """The number of the text that the last example is about."""
+        return self._units[-1]
 
     def add(self, example: Example, answer: Answer) -> Verdict:
         """Judge one answer."""
         verdict = self._scorer.add(example, answer)
-        self.count += 1
-        if verdict.score is not None:
-            self._scores.append(verdict.score)
+        text = hashlib.blake2b(subject_of(example).encode(), digest_size=12).digest()
+        self._units.append(self._texts.setdefault(text, len(self._texts)))
+        if verdict.claims is not None:
+            self._reliability.add(verdict.claims)
         return verdict
 
     def metrics(self) -> dict[str, float]:
@@ -42,23 +59,35 @@ class Judge:
         """Return the scores of each label, where there are labels."""
         return self._scorer.by_label() if isinstance(self._scorer, LabelTable) else {}
 
-    def interval(self, metrics: Mapping[str, float]) -> tuple[str, Interval] | None:
-        """Return the metric that is the mean of the answers' own scores, with its interval.
+    def intervals(self) -> dict[str, Interval]:
+        """Return the scores with their ranges; one that is undefined, or of one text, has none."""
+        return intervals(self._scorer.statistics(), np.array(self._units))
 
-        None where no metric is, where answers have no scores of their own, or are too few.
-        """
-        if not isinstance(self._scorer, Averaged) or len(self._scores) < max(self.count, 2):
+    def label_intervals(self) -> dict[str, Interval]:
+        """Return the F1 of each label that occurs, with its range."""
+        if not isinstance(self._scorer, LabelTable):
+            return {}
+        support = {label: row["support"] for label, row in self._scorer.by_label().items()}
+        found = self._scorer.label_statistics()
+        occurring = {label: one for label, one in found.items() if support[label]}
+        return intervals(occurring, np.array(self._units))
+
+    def brier_interval(self) -> Interval | None:
+        """Return the Brier score with its range; None where an answer has no chances."""
+        squares = self._reliability.squares
+        if len(squares) < self.count:
             return None
-        name = self._scorer.mean_metric
-        if name not in metrics:
-            return None
-        return name, mean_interval(np.array(self._scores, np.float64))
+        return intervals({"brier": mean_of(squares)}, np.array(self._units)).get("brier")
+
+    def calibration(self) -> Calibration | None:
+        """Return how far the chances of answers can be believed; None where they have none."""
+        return self._reliability.calibration()
 
 
-def evaluate_task(
+def judge_task(
     answerer: Answerer, examples: Sequence[Example], windows: Sequence[list[Features]]
-) -> Evaluation:
-    """Score a model in the middle of fine-tuning; the task's first metric is to improve.
+) -> Judge:
+    """Judge a model's answers to the examples that it is tuned on.
 
     A scorer that has a threshold takes the best one: a network may be good long before its answers
     reach the usual one.
@@ -67,8 +96,7 @@ def evaluate_task(
     judge = Judge(task.tuned(examples, answers) if isinstance(task, Tunable) else task)
     for example, given in zip(examples, answers, strict=True):
         judge.add(example, given)
-    metrics = judge.metrics()
-    return Evaluation(next(iter(metrics.values())), metrics)
+    return judge
 
 
 @torch.inference_mode()

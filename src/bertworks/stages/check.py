@@ -124,11 +124,11 @@ def _named(files: tuple[Path, ...]) -> dict[str, Path]:
 
 
 def _checks(settings: CheckSettings) -> list[Check]:
-    checks = make_checks(rare=settings.rare, similarity=settings.similarity)
-    if settings.tokenizer is not None:
-        check_artifact(settings.tokenizer, "tokenizer", "model")
-        tokenizer = Tokenizer.open(settings.tokenizer)
-        checks.append(PieceCheck(tokenizer, longest=settings.longest))
+    checks = make_checks(rare=settings.look.rare, similarity=settings.look.similarity)
+    if settings.look.tokenizer is not None:
+        check_artifact(settings.look.tokenizer, "tokenizer", "model")
+        tokenizer = Tokenizer.open(settings.look.tokenizer)
+        checks.append(PieceCheck(tokenizer, longest=settings.look.longest))
     return checks
 
 

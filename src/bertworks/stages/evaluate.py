@@ -3,7 +3,7 @@
 import heapq
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,11 @@ from bertworks.data.examples import Example, RelationExample
 from bertworks.data.layouts import require_source
 from bertworks.data.line_groups import is_intents
 from bertworks.data.rows import find_form, parse_columns, stream_examples
+from bertworks.evaluation.calibration import Calibration
 from bertworks.evaluation.report import Page
 from bertworks.evaluation.scoring import Judge
+from bertworks.evaluation.statistics import Interval
+from bertworks.evaluation.verdicts import TASK, VERDICTS, task_note, verdict_row
 from bertworks.serving.predictor import Predictor, load
 from bertworks.stages.ranking import refuse_ranking_flags, run_ranking
 from bertworks.stages.settings import EvaluateSettings
@@ -30,6 +33,7 @@ from bertworks.tasks.task import Task, Verdict
 from bertworks.tasks.zero_shot import ByVectors
 
 MOST_PAIRS, MOST_MISTAKES = 30, 20  # that the page shows
+MOST_NAMED = 5  # labels in a warning
 MOST_COUNTED = 10_000  # different pairs of gold and answer
 
 
@@ -53,17 +57,15 @@ def run(settings: EvaluateSettings) -> dict[str, Any]:
     )
     quarantine = Quarantine()
     with saving(settings.out, kind="report", origin=origin) as folder:
-        judge, seen = _score(settings, predictor, task, quarantine, folder / "answers.jsonl")
+        judge, seen = _score(settings, predictor, task, quarantine, folder)
         page = Page(f"Evaluation of {settings.model.name} on {settings.data.name}")
         page.text(f"{judge.count:,} examples.")
         if not_scored := _not_scored(judge, quarantine):
             page.text(f"{not_scored}.")
         result = {"task": task.name, "examples": judge.count, "bad_rows": quarantine.num_bad}
-        result |= _show_scores(judge, page)
-        (folder / "scores.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
-        if labels := judge.by_label():
-            told = json.dumps(labels, indent=1, ensure_ascii=False)
-            (folder / "labels.json").write_text(told, encoding="utf-8")
+        result |= _tell_scores(judge, folder, page)
+        _write_json(folder / "scores.json", result)
+        _write_json(folder / TASK, task_note(task))
         seen.show(page)
         page.heading("Made with")
         page.code(origin.command)
@@ -90,9 +92,9 @@ def _score(
     predictor: Predictor,
     task: Task | ByVectors,
     quarantine: Quarantine,
-    out: Path,
+    folder: Path,
 ) -> tuple[Judge, "_Seen"]:
-    """Answer and judge one example after the other; memory does not grow with the file."""
+    """Answer and judge one example after the other; of each a few numbers stay in memory."""
     judge, seen, columns = Judge(task), _Seen(), parse_columns(settings.columns)
     form = find_form(settings.data, columns, among=KINDS[task.kind].forms(scored=True))
     examples = stream_examples(settings.data, quarantine, form=form, columns=columns)
@@ -101,7 +103,8 @@ def _score(
         quarantine.recall(settings.data, example.line, str(error))
 
     with (
-        out.open("w", encoding="utf-8") as file,
+        (folder / "answers.jsonl").open("w", encoding="utf-8") as file,
+        (folder / VERDICTS).open("w", encoding="utf-8") as verdicts,
         progress("answering", total=None, unit="texts") as meter,
     ):
         for example, answer in predictor.answer_stream(examples, task, refuse=set_aside):
@@ -115,6 +118,8 @@ def _score(
             if verdict.score is not None:
                 row["score_of_answer"] = verdict.score
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            told = verdict_row(example, verdict, unit=judge.unit)
+            verdicts.write(json.dumps(told, ensure_ascii=False) + "\n")
             seen.add(example, verdict)
     quarantine.check(remedy="mend the file, or name its columns with --columns")
     if not judge.count:
@@ -130,24 +135,86 @@ def _not_scored(judge: Judge, quarantine: Quarantine) -> str | None:
     return f"the scores are of {judge.count} of {judge.count + quarantine.num_bad} rows; {summary}"
 
 
-def _show_scores(judge: Judge, page: Page) -> dict[str, float]:
-    """Add the scores of all answers, and of each label, to a page, and return the former."""
-    metrics = judge.metrics()
-    page.table(("metric", "score"), [(name, f"{value:.4f}") for name, value in metrics.items()])
-    if (found := judge.interval(metrics)) is not None:
-        name, interval = found
-        page.text(f"{name.replace('_', ' ').capitalize()} with its 95 % interval: {interval}.")
-        metrics = metrics | {f"{name}_low": interval.low, f"{name}_high": interval.high}
-    if labels := judge.by_label():
-        page.heading("Labels")
-        columns = tuple(next(iter(labels.values())))
-        rows = [(label, *map(_number, row.values())) for label, row in labels.items()]
-        page.table(("label", *columns), rows)
-    return metrics
+def _tell_scores(judge: Judge, folder: Path, page: Page) -> dict[str, Any]:
+    """Write what the answers come to into files and onto a page, and return it in short."""
+    result = _show_scores(judge, page)
+    if labels := _label_rows(judge):
+        _write_json(folder / "labels.json", labels)
+        _show_labels(labels, page)
+    if calibration := judge.calibration():
+        result |= {"ece": calibration.ece, "brier": calibration.brier}
+        if (interval := judge.brier_interval()) is not None:
+            result["intervals"].append(_range("brier", interval))
+        _write_json(folder / "calibration.json", asdict(calibration))
+        _show_calibration(calibration, page)
+    return result
 
 
-def _number(value: float) -> str:
+def _show_scores(judge: Judge, page: Page) -> dict[str, Any]:
+    """Add the scores of all answers with their intervals to a page, and return them."""
+    metrics, found = judge.metrics(), judge.intervals()
+    if not found:
+        say("warning: all examples are about one text, so the scores have no intervals")
+    page.table(
+        ("metric", "score", "from", "to (95 %)"),
+        [(name, _number(value), *_bounds(found.get(name))) for name, value in metrics.items()],
+    )
+    return {**metrics, "intervals": [_range(name, one) for name, one in found.items()]}
+
+
+def _range(name: str, interval: Interval) -> dict[str, Any]:
+    return {"score": name, "low": interval.low, "high": interval.high}
+
+
+def _label_rows(judge: Judge) -> dict[str, dict[str, float | None]]:
+    """Return the scores of each label; one that does not occur has none."""
+    found, intervals = judge.by_label(), judge.label_intervals()
+    absent = [label for label, row in found.items() if not row["support"]]
+    if absent:
+        named = ", ".join(absent[:MOST_NAMED]) + ", ..." * (len(absent) > MOST_NAMED)
+        say(f"warning: no example has the label {named}; it has no scores, and 0 in a macro mean")
+    rows: dict[str, dict[str, float | None]] = {}
+    for label, row in found.items():
+        interval = intervals.get(label)
+        rows[label] = {
+            **{name: None if label in absent else value for name, value in row.items()},
+            "support": row["support"],
+            "f1_low": interval.low if interval else None,
+            "f1_high": interval.high if interval else None,
+        }
+    return rows
+
+
+def _show_labels(labels: dict[str, dict[str, float | None]], page: Page) -> None:
+    page.heading("Labels")
+    columns = tuple(name.replace("_", " ") for name in next(iter(labels.values())))
+    rows = [(label, *map(_number, row.values())) for label, row in labels.items()]
+    page.table(("label", *columns), rows)
+
+
+def _show_calibration(calibration: Calibration, page: Page) -> None:
+    page.heading("Chances and right answers")
+    page.text(
+        f"Expected calibration error {calibration.ece:.4f}, Brier score {calibration.brier:.4f}."
+    )
+    rows = [
+        (_number(one.chance), _number(one.right), _number(one.count)) for one in calibration.bins
+    ]
+    page.table(("mean chance", "share that is right", "answers"), rows)
+
+
+def _bounds(interval: Interval | None) -> tuple[str, str]:
+    return (_number(interval.low), _number(interval.high)) if interval else ("none", "none")
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "none"
     return f"{value:.4f}" if isinstance(value, float) else f"{value:,}"
+
+
+def _write_json(file: Path, data: Any) -> None:
+    file.write_text(json.dumps(data, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
 @dataclass

@@ -14,6 +14,7 @@ from bertworks.interop.hugging_face import open_folder
 from bertworks.model.embedding import EmbeddingRecipe
 from bertworks.serving.model_folder import OpenModel, open_model, write_model
 from bertworks.serving.predictor import Predictor
+from bertworks.stages.setting_groups import VectorSettings
 from bertworks.stages.settings import ExportSettings
 
 LARGEST_DIFFERENCE = 1e-5
@@ -32,9 +33,9 @@ def run(settings: ExportSettings) -> dict[str, Any]:
     refuse_existing(settings.out)
     is_for_vectors = settings.to == "sentence-transformers"
     if not is_for_vectors:
-        _refuse_vector_settings(settings)
+        _refuse_vector_settings(settings.vectors)
     opened = open_model(settings.model, tasks=[] if is_for_vectors else None)
-    recipe = _recipe(opened, settings) if is_for_vectors else None
+    recipe = _recipe(opened, settings.vectors) if is_for_vectors else None
     origin = Origin(
         command=as_command("export", settings),
         settings=as_json(settings),
@@ -47,29 +48,29 @@ def run(settings: ExportSettings) -> dict[str, Any]:
     return {"model": str(settings.out), "to": settings.to, "largest_difference": difference}
 
 
-def _refuse_vector_settings(settings: ExportSettings) -> None:
+def _refuse_vector_settings(chosen: VectorSettings) -> None:
     for name in ("pooling", "normalize", "max_length", "prompt"):
-        if getattr(settings, name) not in (None, ()):
+        if getattr(chosen, name) not in (None, ()):
             raise UsageError(
                 f"--{name.replace('_', '-')} says how texts become vectors, which a Hugging Face "
                 "folder does not hold; leave it out or use --to sentence-transformers"
             )
 
 
-def _recipe(opened: OpenModel, settings: ExportSettings) -> EmbeddingRecipe:
+def _recipe(opened: OpenModel, chosen: VectorSettings) -> EmbeddingRecipe:
     """Return how the model makes vectors, with what the settings change."""
     longest = opened.model.config.max_positions
-    if settings.max_length is not None and settings.max_length > longest:
+    if chosen.max_length is not None and chosen.max_length > longest:
         raise UsageError(
-            f"--max-length is {settings.max_length}, but the network reads {longest} pieces; "
+            f"--max-length is {chosen.max_length}, but the network reads {longest} pieces; "
             "choose fewer"
         )
     own = opened.recipe or EmbeddingRecipe(max_length=longest)
     return own.changed(
-        pooling=settings.pooling,
-        normalize=settings.normalize,
-        max_length=settings.max_length,
-        prompts=own.prompts | _prompts(settings.prompt),
+        pooling=chosen.pooling,
+        normalize=chosen.normalize,
+        max_length=chosen.max_length,
+        prompts=own.prompts | _prompts(chosen.prompt),
     )
 
 

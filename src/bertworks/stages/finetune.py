@@ -74,10 +74,11 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
     if plan.gives_up(at.step, best_step=at.best_step):
         say(f"no gain in {plan.patience} epochs, so training ended after step {at.step}")
     scores.tune()
-    found = scores.score()
+    found, intervals = scores.score(), scores.intervals()
     _warn_of_collapse(found, floor)
     metrics = found.metrics
-    extra = {"dev": metrics, "dev_floor": floor, "best_step": at.best_step}
+    ranges = {name: (one.low, one.high) for name, one in intervals.items()}
+    extra = {"dev": metrics, "dev_intervals": ranges, "dev_floor": floor, "best_step": at.best_step}
     save_model(settings.out, opened.model, opened.tokenizer, origin=origin, extra=extra)
     return {
         "model": str(settings.out),
@@ -86,6 +87,9 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
         "seconds": time.monotonic() - started,
         "bad_rows": quarantine.num_bad,
         **{f"dev_{name}": value for name, value in metrics.items()},
+        "intervals": [
+            {"score": name, "low": low, "high": high} for name, (low, high) in ranges.items()
+        ],
     }
 
 

@@ -15,7 +15,6 @@ from bertworks.core.settings import as_command, as_json, settings_of
 from bertworks.data.retrieval import RetrievalSet, read_retrieval_set
 from bertworks.evaluation.ranking import RankingScores
 from bertworks.evaluation.report import Page
-from bertworks.evaluation.statistics import mean_interval
 from bertworks.serving.predictor import Predictor, load
 from bertworks.stages.setting_groups import RankingSettings
 from bertworks.stages.settings import EvaluateSettings
@@ -49,6 +48,10 @@ def run_ranking(settings: EvaluateSettings) -> dict[str, Any]:
         metrics = scores.metrics()
         counts = {"queries": len(scores.by_query), "documents": len(found.documents)}
         result: dict[str, Any] = {"task": "ranking", **counts, **metrics}
+        ranges = scores.intervals()
+        result["intervals"] = [
+            {"score": name, "low": one.low, "high": one.high} for name, one in ranges.items()
+        ]
         (folder / "scores.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
         page = _page(settings, found, scores)
         page.heading("Made with")
@@ -127,10 +130,11 @@ def _page(settings: EvaluateSettings, found: RetrievalSet, scores: RankingScores
     first = next(iter(metrics))
     page = Page(f"Ranking of {settings.data.name} by {settings.model.name}")
     page.text(f"{len(scores.by_query):,} queries, {len(found.documents):,} documents.")
-    page.table(("metric", "score"), [(name, f"{value:.4f}") for name, value in metrics.items()])
-    if len(scores.by_query) > 1:
-        interval = mean_interval(np.array([row[first] for row in scores.by_query.values()]))
-        page.text(f"{first} with its 95 % interval: {interval}.")
+    ranges = scores.intervals()
+    page.table(
+        ("metric", "score with its 95 % interval"),
+        [(name, str(ranges.get(name, f"{value:.4f}"))) for name, value in metrics.items()],
+    )
     page.heading("Worst queries")
     worst = sorted(scores.by_query.items(), key=lambda item: item[1][first])[:MOST_WORST]
     page.table(

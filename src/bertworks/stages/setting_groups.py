@@ -309,3 +309,31 @@ class MaskingSettings:
     """Share of what is hidden that the mask stands for."""
     random_share: ClosedShare = 0.1
     """Share of what is hidden that random pieces stand for; the rest is asked for but stays."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookSettings:
+    """What counts as worrying in labelled data."""
+
+    rare: Count = 5
+    """Call a label rare that has fewer examples."""
+    similarity: WholeShare = 0.8
+    """Call texts near copies that share so much; 1 finds only exact ones, and is quicker."""
+    tokenizer: Path | None = None
+    """Folder of a tokenizer or model: texts are then measured in its pieces as well."""
+    longest: Longest = 512
+    """Longest window in pieces."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorSettings:
+    """How the vector of a text is made, in another library's folder."""
+
+    pooling: Literal["mean", "first", "max"] | None = None
+    """How the vectors of tokens become that of a text; by default as the model says, or mean."""
+    normalize: bool | None = None
+    """Make the vectors of texts one long; by default as the model says, or on."""
+    max_length: Longest | None = None
+    """Longest text in pieces; by default as the model says, or all that it reads."""
+    prompt: tuple[str, ...] = ()
+    """Prompts to add, as 'query=search for: '; may be given several times."""

@@ -19,6 +19,7 @@ from bertworks.stages.setting_groups import (
     LayerSettings,
     LearningSettings,
     Longest,
+    LookSettings,
     MachineSettings,
     MaskingSettings,
     MultipleOrZero,
@@ -36,6 +37,7 @@ from bertworks.stages.setting_groups import (
     SuiteSettings,
     TaskKind,
     TaskSettings,
+    VectorSettings,
     WholeShare,
     ZeroShotSettings,
 )
@@ -243,14 +245,7 @@ class CheckSettings:
     columns: tuple[str, ...] = ()
     """Other column names, as text=sentence, or their numbers where a file has no header, as text=4;
     may be given several times."""
-    rare: Count = 5
-    """Call a label rare that has fewer examples."""
-    similarity: WholeShare = 0.8
-    """Call texts near copies that share so much; 1 finds only exact ones, and is quicker."""
-    tokenizer: Path | None = None
-    """Folder of a tokenizer or model: texts are then measured in its pieces as well."""
-    longest: Longest = 512
-    """Longest window in pieces."""
+    look: LookSettings = LookSettings()
     out: Path | None = None
     """Folder to write a report to; by default the findings are only printed."""
 
@@ -334,6 +329,20 @@ class EvaluateSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CompareSettings:
+    """Compare two reports of the same examples."""
+
+    first: Path = field(kw_only=False)
+    """Folder that evaluate wrote for one model."""
+    second: Path = field(kw_only=False)
+    """Folder that it wrote for the other, on the same file."""
+    out: Path | None = None
+    """Folder to write the comparison to; by default it is only printed."""
+    seed: int = 0
+    """Seed of every random choice."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class PredictSettings:
     """Answer a file of inputs, one JSON line for each."""
 
@@ -372,14 +381,7 @@ class ExportSettings:
     """Which library should open the result."""
     out: Path
     """Folder to write the model to."""
-    pooling: Literal["mean", "first", "max"] | None = None
-    """How the vectors of tokens become that of a text; by default as the model says, or mean."""
-    normalize: bool | None = None
-    """Make the vectors of texts one long; by default as the model says, or on."""
-    max_length: Longest | None = None
-    """Longest text in pieces; by default as the model says, or all that it reads."""
-    prompt: tuple[str, ...] = ()
-    """Prompts to add, as 'query=search for: '; may be given several times."""
+    vectors: VectorSettings = VectorSettings()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,13 +2,19 @@
 
 import re
 import string
+from array import array
 from collections import Counter
 from difflib import SequenceMatcher
 
+import numpy as np
+
 from bertworks.core.scripts import EAST_ASIAN, pattern_of, script_of
 from bertworks.data.examples import QuestionExample
-from bertworks.tasks.task import Answer, Verdict
+from bertworks.tasks.claims import Claims
+from bertworks.tasks.statistic import Statistic, mean_of, share_of
+from bertworks.tasks.task import Answer, Parts, Verdict
 
+NO_ANSWER = "(no answer)"
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 WITHOUT_CHINESE_PUNCTUATION = str.maketrans(
@@ -24,34 +30,44 @@ SEGMENT = re.compile(
 class AnswerScorer:
     """Adds up F1 and exact match, of questions with and without an answer apart."""
 
-    mean_metric = "f1"
-
     def __init__(self) -> None:
-        self._sums = {has_gold: [0.0, 0.0, 0] for has_gold in (True, False)}
+        self._scores = array("d")  # of each question: F1, exact match, whether there is an answer
 
     def add(self, example: QuestionExample, answer: Answer) -> Verdict:
         """Judge one answer by the gold that it is nearest to."""
         f1, exact = best_scores(example, answer["answer"])
-        sums = self._sums[bool(example.answers)]
-        sums[:] = sums[0] + f1, sums[1] + exact, sums[2] + 1
-        gold = example.answers[0].text if example.answers else "(no answer)"
-        return Verdict(gold, answer["answer"] or "(no answer)", f1, answer["probability"])
+        parts = {"f1": f1, "exact": exact, "has_gold": bool(example.answers)}
+        self.take(parts)
+        gold = example.answers[0].text if example.answers else NO_ANSWER
+        return Verdict(
+            gold,
+            answer["answer"] or NO_ANSWER,
+            f1,
+            answer["probability"],
+            parts,
+            Claims.each([answer["probability"]], [exact == 1]),
+            "with an answer" if example.answers else "without an answer",
+        )
+
+    def take(self, parts: Parts) -> None:
+        """Take one answer by its parts."""
+        self._scores.extend((parts["f1"], parts["exact"], parts["has_gold"]))
 
     def metrics(self) -> dict[str, float]:
         """Return the means over all questions, and over both kinds where both occur."""
-        known, none = self._sums.values()
-        count = known[2] + none[2]
-        metrics = {
-            "f1": (known[0] + none[0]) / count,
-            "exact_match": (known[1] + none[1]) / count,
+        return {name: one.value for name, one in self.statistics().items()}
+
+    def statistics(self) -> dict[str, Statistic]:
+        """Return the means with what each question adds."""
+        f1, exact, known = np.array(self._scores).reshape(-1, 3).T
+        found = {"f1": mean_of(f1), "exact_match": mean_of(exact)}
+        if not known.any() or known.all():
+            return found
+        return found | {
+            "answerable_f1": share_of(f1 * known, known),
+            "answerable_exact_match": share_of(exact * known, known),
+            "unanswerable_accuracy": share_of(f1 * (1 - known), 1 - known),
         }
-        if known[2] and none[2]:
-            metrics |= {
-                "answerable_f1": known[0] / known[2],
-                "answerable_exact_match": known[1] / known[2],
-                "unanswerable_accuracy": none[0] / none[2],
-            }
-        return metrics
 
 
 def best_scores(example: QuestionExample, given: str) -> tuple[float, float]:

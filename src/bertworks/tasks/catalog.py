@@ -20,7 +20,7 @@ from bertworks.tasks.relate import Relate
 from bertworks.tasks.replaced_token import ReplacedToken
 from bertworks.tasks.score import Score, learn_scale
 from bertworks.tasks.tag import Tag, learn_tags
-from bertworks.tasks.task import Options, Task
+from bertworks.tasks.task import Options, Task, Tempered
 
 NEXT_SENTENCE_LABELS = ("next", "random")  # in the order of BERT's two logits
 SENTENCE_ORDER_LABELS = ("in order", "swapped")  # in the order of ALBERT's two logits
@@ -130,10 +130,14 @@ def make_task(
     """Return a task of this kind over these labels, with the options that were saved with it."""
     if kind not in KINDS:
         raise UsageError(f"there is no task {kind!r}; the tasks are {', '.join(KINDS)}")
+    plain = {key: value for key, value in options.items() if key != "temperature"}
     try:
-        return KINDS[kind].make(tuple(labels), name=name or kind, **options)
+        task = KINDS[kind].make(tuple(labels), name=name or kind, **plain)
     except TypeError as error:
         raise UsageError(f"the task {kind} cannot be made with {options}: {error}") from error
+    # Folders from before there were temperatures have none.
+    known = options.get("temperature")
+    return task.with_temperature(known) if known and isinstance(task, Tempered) else task
 
 
 def learn_task(

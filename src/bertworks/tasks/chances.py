@@ -7,9 +7,11 @@ import numpy as np
 from bertworks.tasks.task import Answer
 
 
-def likeliest_label(labels: Sequence[str], scores: np.ndarray) -> Answer:
+def likeliest_label(
+    labels: Sequence[str], scores: np.ndarray, *, temperature: float = 1.0
+) -> Answer:
     """Name the label with the highest score, with the chance of each."""
-    chances = softmax(scores)
+    chances = softmax(scores, temperature=temperature)
     best = int(chances.argmax())
     return {
         "label": labels[best],
@@ -18,9 +20,9 @@ def likeliest_label(labels: Sequence[str], scores: np.ndarray) -> Answer:
     }
 
 
-def softmax(scores: np.ndarray) -> np.ndarray:
-    """Return the chances that scores stand for."""
-    shifted = np.exp(scores - scores.max())
+def softmax(scores: np.ndarray, *, temperature: float = 1.0) -> np.ndarray:
+    """Return the chances that scores stand for, of things of which one is right."""
+    shifted = np.exp((scores - scores.max()) / temperature)
     return shifted / shifted.sum()
 
 

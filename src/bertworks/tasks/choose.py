@@ -1,6 +1,8 @@
 """Choose: a question, perhaps about a passage, and choices -> one of them."""
 
+from array import array
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 from torch import Tensor, nn
@@ -14,8 +16,10 @@ from bertworks.model.config import EncoderConfig
 from bertworks.model.encoder import Pooling
 from bertworks.model.groups import grouped_log_softmax
 from bertworks.tasks.chances import softmax
+from bertworks.tasks.claims import Claims
 from bertworks.tasks.classify import text_head
-from bertworks.tasks.task import Answer, Options, Rows, Verdict
+from bertworks.tasks.statistic import Statistic, mean_of
+from bertworks.tasks.task import Answer, Options, Parts, Rows, Verdict
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 CUT_CHOICE = "no window shows the whole choice and what stands before it; raise --longest"
@@ -36,7 +40,12 @@ class Choose:
         stride: int | None = None,
     ) -> None:
         self.name = name
-        self.options: Options = {"pooling": pooling, "dropout": dropout, "stride": stride}
+        self.options: Options = {
+            "pooling": pooling,
+            "dropout": dropout,
+            "stride": stride,
+            "temperature": 1.0,
+        }
 
     def features(
         self, example: ChoiceExample, tokenizer: Tokenizer, *, longest: int
@@ -83,7 +92,7 @@ class Choose:
     ) -> Answer:
         """Average what the windows say of each choice and name the likeliest."""
         rows = np.concatenate(logits).astype(np.float64).reshape(-1, len(example.choices))
-        probabilities = softmax(rows.mean(axis=0))
+        probabilities = softmax(rows.mean(axis=0), temperature=self.options["temperature"])
         best = int(probabilities.argmax())
         return {
             "choice": best,
@@ -96,27 +105,40 @@ class Choose:
         """Return what counts right choices."""
         return ChoiceScorer()
 
+    def with_temperature(self, temperature: float) -> "Choose":
+        """Return the task whose logits are divided by a temperature."""
+        changed = copy(self)
+        changed.options = self.options | {"temperature": temperature}
+        return changed
+
 
 class ChoiceScorer:
     """Counts choices that are right."""
 
-    mean_metric = "accuracy"
-
     def __init__(self) -> None:
-        self._right, self._count = 0, 0
+        self._is_right = array("b")
 
     def add(self, example: ChoiceExample, answer: Answer) -> Verdict:
         """Count one choice; of two that are the same, both are right."""
         assert example.label is not None  # examples without a label are not scored
         gold = example.choices[example.label]
-        is_right = answer["text"] == gold
-        self._right += is_right
-        self._count += 1
-        return Verdict(gold, answer["text"], float(is_right), answer["probability"])
+        parts = {"right": answer["text"] == gold}
+        self.take(parts)
+        claims = Claims.choice(answer["probabilities"], example.label)
+        score, chance = float(parts["right"]), answer["probability"]
+        return Verdict(gold, answer["text"], score, chance, parts, claims)
+
+    def take(self, parts: Parts) -> None:
+        """Count one choice by its parts."""
+        self._is_right.append(parts["right"])
 
     def metrics(self) -> dict[str, float]:
         """Return the share of right choices."""
-        return {"accuracy": self._right / self._count}
+        return {"accuracy": self._is_right.count(1) / len(self._is_right)}
+
+    def statistics(self) -> dict[str, Statistic]:
+        """Return the share with what each example adds."""
+        return {"accuracy": mean_of(np.array(self._is_right))}
 
 
 def learn_choices(examples: Sequence[ChoiceExample], **chosen: int) -> Options:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,8 +21,10 @@ from bertworks.model.config import EncoderConfig
 from bertworks.model.encoder import Pooling
 from bertworks.model.heads import TextHead
 from bertworks.tasks.chances import likeliest_label
+from bertworks.tasks.claims import Claims
 from bertworks.tasks.metrics import LabelScores
-from bertworks.tasks.task import Answer, Options, Rows, Verdict
+from bertworks.tasks.statistic import Statistic
+from bertworks.tasks.task import Answer, Options, Parts, Rows, Verdict
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 # The kinds that need a second text.
@@ -60,7 +63,11 @@ class Classify:
         self.kind = kind
         self.name = name or kind
         self.labels = tuple(labels)
-        self.options: Options = {"pooling": pooling, "dropout": dropout}  # None: the encoder's own
+        self.options: Options = {
+            "pooling": pooling,  # None: the encoder's own
+            "dropout": dropout,
+            "temperature": 1.0,
+        }
         self.emphasis = emphasis or Emphasis()  # of training, so not saved with the model
         self._ids = {label: index for index, label in enumerate(self.labels)}
 
@@ -101,11 +108,17 @@ class Classify:
     ) -> Answer:
         """Average the logits of the windows and name the likeliest label."""
         mean = np.concatenate(logits).astype(np.float64).mean(axis=0)
-        return likeliest_label(self.labels, mean)
+        return likeliest_label(self.labels, mean, temperature=self.options["temperature"])
 
     def scorer(self) -> "LabelScorer":
         """Return what counts right labels."""
         return LabelScorer(self, first=FIRST_METRICS.get(self.kind, ()))
+
+    def with_temperature(self, temperature: float) -> "Classify":
+        """Return the task whose logits are divided by a temperature."""
+        changed = copy(self)
+        changed.options = self.options | {"temperature": temperature}
+        return changed
 
     def id_of(self, label: str) -> int:
         """Return the number of a label."""
@@ -128,8 +141,6 @@ class Labelled(Protocol):
 class LabelScorer:
     """Counts labels that are right."""
 
-    mean_metric = "accuracy"
-
     def __init__(self, task: Labelled, *, first: Sequence[str] = ()) -> None:
         self._task = task
         self._first = first  # the metrics that come before all others
@@ -137,20 +148,39 @@ class LabelScorer:
 
     def add(self, example: Any, answer: Answer) -> Verdict:
         """Count one label."""
-        gold = self._task.id_of(example.label)
-        given = self._scores.add(gold, list(answer["probabilities"].values()))
+        gold, chances = self._task.id_of(example.label), list(answer["probabilities"].values())
+        parts = {"gold": gold, "chances": chances}
+        self.take(parts)
         return Verdict(
-            str(example.label), answer["label"], float(given == gold), answer["probability"]
+            str(example.label),
+            answer["label"],
+            float(answer["label"] == example.label),
+            answer["probability"],
+            parts,
+            Claims.choice(chances, gold),
+            str(example.label),
         )
+
+    def take(self, parts: Parts) -> None:
+        """Count a label by its parts."""
+        self._scores.add(parts["gold"], parts["chances"])
 
     def metrics(self) -> dict[str, float]:
         """Return the scores of all labels."""
-        scores = self._scores.metrics()
-        return {name: scores[name] for name in self._first} | scores
+        return {name: one.value for name, one in self.statistics().items()}
+
+    def statistics(self) -> dict[str, Statistic]:
+        """Return the scores with what each example adds."""
+        found = self._scores.statistics()
+        return {name: found[name] for name in self._first} | found
 
     def by_label(self) -> dict[str, dict[str, float]]:
         """Return the scores of each label."""
         return dict(zip(self._task.labels, self._scores.by_label(), strict=True))
+
+    def label_statistics(self) -> dict[str, Statistic]:
+        """Return the F1 of each label."""
+        return dict(zip(self._task.labels, self._scores.label_statistics(), strict=True))
 
 
 def text_windows(

@@ -19,7 +19,8 @@ from bertworks.model.encoder import Pooling
 from bertworks.model.heads import VectorHead
 from bertworks.tasks.classify import in_order
 from bertworks.tasks.metrics import LabelScores, NumberScores
-from bertworks.tasks.task import Answer, Options, Rows, Verdict
+from bertworks.tasks.statistic import Statistic
+from bertworks.tasks.task import Answer, Options, Parts, Rows, Verdict
 from bertworks.tasks.vector_losses import contrast, pair_vectors, rank_cosines
 from bertworks.tokenizer.tokenizer import Tokenizer
 
@@ -170,8 +171,6 @@ class Embed:
 class CosineScorer:
     """Compares cosines with what is known of the pairs: labels or scores."""
 
-    mean_metric = "accuracy"
-
     def __init__(self, task: Embed) -> None:
         self._task = task
         self._labels, self._numbers = LabelScores(2), NumberScores()
@@ -181,15 +180,26 @@ class CosineScorer:
         """Take one cosine."""
         cosine, shown = answer["score"], f"{answer['score']:.3f}"
         if example.score is not None:
-            self._numbers.add(example.score, cosine)
-            return Verdict(f"{example.score:g}", shown)
-        gold, threshold = self._task.id_of(example), self._task.threshold
-        self._has_labels = True
-        self._numbers.add(gold, cosine)
-        given = self._labels.add(gold, [0.0 if threshold is None else threshold, cosine])
+            parts: Parts = {"gold": example.score, "cosine": cosine}
+            self.take(parts)
+            return Verdict(f"{example.score:g}", shown, parts=parts)
+        label, gold, threshold = str(example.label), self._task.id_of(example), self._task.threshold
+        parts = {"same": gold, "cosine": cosine}
+        self.take(parts)
         if threshold is None:
-            return Verdict(str(example.label), shown)
-        return Verdict(str(example.label), self._task.labels[given], float(given == gold), cosine)
+            return Verdict(label, shown, parts=parts, label=label)
+        given = cosine > threshold
+        is_right = float(given == gold)
+        return Verdict(label, self._task.labels[given], is_right, cosine, parts, label=label)
+
+    def take(self, parts: Parts) -> None:
+        """Take one cosine by its parts."""
+        if "gold" in parts:
+            self._numbers.add(parts["gold"], parts["cosine"])
+            return
+        self._has_labels = True
+        self._numbers.add(parts["same"], parts["cosine"])
+        self._labels.add(parts["same"], [self._task.threshold or 0.0, parts["cosine"]])
 
     def metrics(self) -> dict[str, float]:
         """Return the scores of all cosines; the first does not depend on a threshold."""
@@ -205,6 +215,14 @@ class CosineScorer:
             "spearman": numbers["spearman"],
             **{name: found[name] for name in judged},
         }
+
+    def statistics(self) -> dict[str, Statistic]:
+        """Return the scores with what each example adds."""
+        judged = () if self._task.threshold is None else JUDGED
+        found = self._numbers.statistics()
+        wanted = ("auc", "spearman", *judged) if self._has_labels else ("spearman", "pearson")
+        found |= self._labels.statistics() if self._has_labels else {}
+        return {name: found[name] for name in wanted if name in found}
 
 
 def best_threshold(cosines: np.ndarray, is_same: np.ndarray) -> float:

@@ -1,5 +1,6 @@
 """Fill-mask: which piece is hidden behind a mask; pre-training's first objective."""
 
+from array import array
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,7 +16,8 @@ from bertworks.model.config import EncoderConfig
 from bertworks.model.fused import cross_entropy
 from bertworks.model.heads import PieceHead
 from bertworks.tasks.chances import softmax
-from bertworks.tasks.task import Answer, Options, Rows, Scorer, Verdict
+from bertworks.tasks.statistic import Statistic, mean_of
+from bertworks.tasks.task import Answer, Options, Parts, Rows, Scorer, Verdict
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 
@@ -94,13 +96,20 @@ class FillMask:
 
 class _FirstMasks:
     def __init__(self) -> None:
-        self.hits = self.count = 0
+        self._is_hit = array("b")
 
     def add(self, example: TextExample, answer: Answer) -> Verdict:
         best = answer["masks"][0][0]
         is_hit = best["token"] == example.label
-        self.hits, self.count = self.hits + is_hit, self.count + 1
-        return Verdict(str(example.label), best["token"], float(is_hit), best["probability"])
+        parts = {"right": is_hit}
+        self.take(parts)
+        return Verdict(str(example.label), best["token"], float(is_hit), best["probability"], parts)
+
+    def take(self, parts: Parts) -> None:
+        self._is_hit.append(parts["right"])
 
     def metrics(self) -> dict[str, float]:
-        return {"accuracy": self.hits / self.count}
+        return {name: one.value for name, one in self.statistics().items()}
+
+    def statistics(self) -> dict[str, Statistic]:
+        return {"accuracy": mean_of(np.array(self._is_hit))}

@@ -1,5 +1,6 @@
 """Intent and slots: an utterance -> what is wanted, and the parts of it that say what exactly."""
 
+from array import array
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,6 +17,8 @@ from bertworks.data.tag_schemes import Scheme, find_runs, find_spans
 from bertworks.model.config import EncoderConfig
 from bertworks.model.heads import PlaceHead
 from bertworks.tasks.chances import softmax
+from bertworks.tasks.claims import Claims
+from bertworks.tasks.statistic import Statistic, mean_of
 from bertworks.tasks.tagged_words import (
     FindSpans,
     LabelNumbers,
@@ -26,7 +29,7 @@ from bertworks.tasks.tagged_words import (
     learn_tag_set,
     words_of,
 )
-from bertworks.tasks.task import Answer, Options, Rows, Verdict
+from bertworks.tasks.task import Answer, Options, Parts, Rows, Verdict
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 
@@ -135,40 +138,54 @@ class IntentSlots:
 class UtteranceScorer:
     """Counts utterances of which intent and all tags are right, intents, and slots."""
 
-    mean_metric = "whole_accuracy"
-
     def __init__(self, tag_set: TagSet) -> None:
         self._tag_set = tag_set
         self._slots = TagScores(slots_of(tag_set))
-        self.num_whole = self.num_intents = self.count = 0
+        self._is_whole, self._is_intent = array("b"), array("b")
 
     def add(self, example: TaggedExample, answer: Answer) -> Verdict:
         """Count one utterance."""
         gold = self._tag_set.gold(example, words_of(example)) or []
-        self._slots.add(gold, answer["tags"])
         is_intent = answer["intent"] == example.intent
         is_whole = is_intent and answer["tags"] == gold
-        self.count += 1
-        self.num_intents += is_intent
-        self.num_whole += is_whole
+        parts = self._slots.add(gold, answer["tags"]) | {"whole": is_whole, "intent": is_intent}
+        self._count(parts)
         sought, given = (
             " ".join([str(intent), *tags])
             for intent, tags in ((example.intent, gold), (answer["intent"], answer["tags"]))
         )
-        return Verdict(sought, given, float(is_whole), answer["probability"])
+        chance = answer["probability"]
+        claims = Claims.each([chance], [is_intent])
+        return Verdict(sought, given, float(is_whole), chance, parts, claims, example.intent)
+
+    def take(self, parts: Parts) -> None:
+        """Count an utterance by its parts."""
+        self._slots.take(parts)
+        self._count(parts)
 
     def metrics(self) -> dict[str, float]:
         """Return the shares of right utterances and intents, and the scores of slots."""
-        slots = {f"slot_{name}": value for name, value in self._slots.metrics().items()}
+        return {name: one.value for name, one in self.statistics().items()}
+
+    def statistics(self) -> dict[str, Statistic]:
+        """Return the scores with what each utterance adds."""
         return {
-            "whole_accuracy": self.num_whole / self.count,
-            "intent_accuracy": self.num_intents / self.count,
-            **slots,
+            "whole_accuracy": mean_of(np.array(self._is_whole)),
+            "intent_accuracy": mean_of(np.array(self._is_intent)),
+            **{f"slot_{name}": value for name, value in self._slots.statistics().items()},
         }
 
     def by_label(self) -> dict[str, dict[str, float]]:
         """Return the scores of each kind of slot."""
         return self._slots.by_label()
+
+    def label_statistics(self) -> dict[str, Statistic]:
+        """Return the F1 of each kind of slot."""
+        return self._slots.label_statistics()
+
+    def _count(self, parts: Parts) -> None:
+        self._is_whole.append(parts["whole"])
+        self._is_intent.append(parts["intent"])
 
 
 def slots_of(tag_set: TagSet) -> FindSpans:

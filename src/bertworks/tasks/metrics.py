@@ -2,16 +2,25 @@
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 
 from bertworks.core.errors import MissingPackageError
-from bertworks.core.optional import import_optional
 from bertworks.core.progress import say
+from bertworks.tasks.statistic import (
+    Sample,
+    Statistic,
+    area_of,
+    correlation_of,
+    mean_of,
+    rank_correlation_of,
+)
+
+Mean = Literal["macro", "micro"] | int  # over labels, over answers, or of one label
 
 
 def scikit_learn(module: str) -> ModuleType:
@@ -26,92 +35,118 @@ class LabelScores:
     """The scores of one label each: how often each was given for each, and how likely each was."""
 
     def __init__(self, num_labels: int) -> None:
-        self.counts = np.zeros((num_labels, num_labels), np.int64)  # by gold and by answer
-        self._gold = array("i")
+        self._num_labels = num_labels
+        self._gold, self._given = array("i"), array("i")
         self._probabilities = array("d")
 
     def add(self, gold: int, probabilities: Sequence[float]) -> int:
         """Count an answer and return the likeliest label."""
         given = int(np.argmax(probabilities))
-        self.counts[gold, given] += 1
         self._gold.append(gold)
+        self._given.append(given)
         self._probabilities.extend(probabilities)
         return given
 
-    def metrics(self) -> dict[str, float]:
+    def statistics(self) -> dict[str, Statistic]:
         """Return accuracy, F1 of the second label or of all, MCC, AUC, precision and recall.
 
         Of two labels, F1, precision and recall are those of the second; `macro` is the mean over
         labels, `micro` counts all answers as one. The area under the curve of more labels is the
         mean over labels of each against the others, and of labels that do not occur there is none.
         """
-        metrics = scikit_learn("metrics")
-        gold, given = np.nonzero(self.counts)
-        told = {"sample_weight": self.counts[gold, given]}
-        num_labels = len(self.counts)
-        counted = {**told, "labels": range(num_labels), "zero_division": 0}
-        is_mixed = len({*gold, *given}) > 1  # else there is no correlation to speak of
-        usual = "binary" if num_labels == 2 else "macro"
-        scores = {
-            "accuracy": metrics.accuracy_score(gold, given, **told),
-            "f1": metrics.f1_score(gold, given, average=usual, **counted),
-            "mcc": metrics.matthews_corrcoef(gold, given, **told) if is_mixed else 0.0,
+        sample, is_binary = self._sample(), self._num_labels == 2
+        usual: Mean = 1 if is_binary else "macro"
+        found = {
+            "accuracy": mean_of(np.array(self._gold) == np.array(self._given)),
+            "f1": rate_of(sample, "f1", over=usual),
+            "mcc": Statistic(sample, _mcc),
         }
-        if (auc := self._auc(metrics)) is not None:
-            scores["auc"] = auc
-        names = ("precision", "recall", "f1")
-        for average in dict.fromkeys((usual, "macro", "micro")):
-            found = metrics.precision_recall_fscore_support(gold, given, average=average, **counted)
-            prefix = "" if average == usual else f"{average}_"
-            scores |= {f"{prefix}{name}": value for name, value in zip(names, found, strict=False)}
-        scores.setdefault("macro_f1", scores["f1"])  # by this name for any number of labels
-        return {name: float(score) for name, score in scores.items()}
+        if (area := self._area()) is not None:
+            found["auc"] = area
+        for name in ("precision", "recall"):
+            found[name] = rate_of(sample, name, over=usual)
+        means: tuple[Mean, ...] = ("macro", "micro") if is_binary else ("micro",)
+        for mean in means:
+            for name in ("precision", "recall", "f1"):
+                found[f"{mean}_{name}"] = rate_of(sample, name, over=mean)
+        found.setdefault("macro_f1", found["f1"])  # by this name for any number of labels
+        return found
+
+    def metrics(self) -> dict[str, float]:
+        """Return the value of each score."""
+        return {name: one.value for name, one in self.statistics().items()}
 
     def by_label(self) -> list[dict[str, float]]:
         """Return precision, recall, F1 and the number of examples of each label."""
-        return _by_label(_Cells.of_counts(self.counts))
+        return _by_label(_Cells.of_sums(self._sample().sums))
 
-    def _auc(self, metrics: ModuleType) -> float | None:
+    def label_statistics(self) -> list[Statistic]:
+        """Return the F1 of each label."""
+        return _label_f1(self._sample())
+
+    def _sample(self) -> Sample:
+        cells, which = np.unique(
+            np.array(self._gold) * self._num_labels + np.array(self._given), return_inverse=True
+        )
+        gold, given = (
+            np.eye(self._num_labels)[side] for side in np.divmod(cells, self._num_labels)
+        )
+        return Sample(np.concatenate([gold * given, given, gold], axis=1), which.reshape(-1))
+
+    def _area(self) -> Statistic | None:
         gold = np.array(self._gold)
         rows = np.array(self._probabilities).reshape(len(gold), -1)
         kept = [1] if rows.shape[1] == 2 else np.arange(rows.shape[1])
-        return _mean_area(metrics, gold[:, None] == kept, rows[:, kept])
+        return area_of(gold[:, None] == kept, rows[:, kept])
 
 
 class LabelSetScores:
     """The scores of several labels each: which were right, and how likely each was."""
 
     def __init__(self, num_labels: int) -> None:
-        self._cells = _Cells(*np.zeros((3, num_labels), np.int64))
-        self._num_same = 0
-        self._gold = array("b")
+        self._num_labels = num_labels
+        self._gold, self._given = array("b"), array("b")
         self._probabilities = array("d")
 
     def add(self, gold: np.ndarray, given: np.ndarray, probabilities: Sequence[float]) -> None:
         """Count an answer: for each label whether it is right, whether it was given, how likely."""
-        self._cells = self._cells.plus(gold & given, ~gold & given, gold & ~given)
-        self._num_same += bool((gold == given).all())
         self._gold.extend(gold.astype(np.int8))
+        self._given.extend(given.astype(np.int8))
         self._probabilities.extend(probabilities)
 
-    def metrics(self) -> dict[str, float]:
+    def statistics(self) -> dict[str, Statistic]:
         """Return micro and macro F1, precision and recall, the share of whole sets, and the AUC."""
-        rows = np.array(self._probabilities).reshape(-1, len(self._cells.hits))
-        gold = np.array(self._gold, bool).reshape(rows.shape)
-        means = {"micro": self._cells.sums(), "macro": self._cells}
+        sample = self._sample()
+        means: tuple[Mean, ...] = ("micro", "macro")
         found = {
-            f"{mean}_{name}": float(values.mean())
+            f"{mean}_{name}": rate_of(sample, name, over=mean)
             for name in ("f1", "precision", "recall")
-            for mean, cells in means.items()
-            for values in [cells.rates()[name]]
+            for mean in means
         }
-        found["subset_accuracy"] = self._num_same / len(rows)
-        area = _mean_area(scikit_learn("metrics"), gold, rows)
+        gold, given = self._sides()
+        found["subset_accuracy"] = mean_of((gold == given).all(axis=1))
+        area = area_of(gold, np.array(self._probabilities).reshape(gold.shape))
         return found if area is None else found | {"auc": area}
+
+    def metrics(self) -> dict[str, float]:
+        """Return the value of each score."""
+        return {name: one.value for name, one in self.statistics().items()}
 
     def by_label(self) -> list[dict[str, float]]:
         """Return precision, recall, F1 and the number of examples of each label."""
-        return _by_label(self._cells)
+        return _by_label(_Cells.of_sums(self._sample().sums))
+
+    def label_statistics(self) -> list[Statistic]:
+        """Return the F1 of each label."""
+        return _label_f1(self._sample())
+
+    def _sides(self) -> list[np.ndarray]:
+        sides = (self._gold, self._given)
+        return [np.array(side, bool).reshape(-1, self._num_labels) for side in sides]
+
+    def _sample(self) -> Sample:
+        gold, given = self._sides()
+        return Sample.of(np.concatenate([gold & given, given, gold], axis=1).astype(np.float64))
 
 
 class NumberScores:
@@ -125,78 +160,86 @@ class NumberScores:
         self._gold.append(gold)
         self._given.append(given)
 
+    def statistics(self) -> dict[str, Statistic]:
+        """Return both correlations where both sides change, and the mean distance."""
+        gold, given = np.array(self._gold), np.array(self._given)
+        found = {"mean_absolute_error": mean_of(np.abs(gold - given))}
+        if 0 in (np.ptp(gold), np.ptp(given), gold.std(), given.std()):
+            return found
+        return {
+            "pearson": correlation_of(gold, given),
+            "spearman": rank_correlation_of(gold, given),
+            **found,
+        }
+
     def metrics(self) -> dict[str, float]:
         """Return both correlations, 0 where one side never changes, and the mean distance."""
-        gold, given = np.array(self._gold), np.array(self._given)
-        ranks = import_optional("scipy.stats", extra="eval", purpose="scoring").rankdata
-        for name, side in (("gold", gold), ("given", given)):
-            if np.ptp(side) == 0:
+        for name, side in (("gold", self._gold), ("given", self._given)):
+            if min(side) == max(side):
                 say(
                     f"warning: all scores that are {name} are {side[0]:g}, so there is nothing to "
                     "correlate; pearson and spearman are 0"
                 )
-        return {
-            "pearson": _correlation(gold, given),
-            "spearman": _correlation(ranks(gold), ranks(given)),
-            "mean_absolute_error": float(np.abs(gold - given).mean()),
-        }
+        found = {name: one.value for name, one in self.statistics().items()}
+        return {"pearson": 0.0, "spearman": 0.0} | found
 
 
 @dataclass(frozen=True)
 class _Cells:
-    """For each label how often it was rightly given, wrongly given, and missed."""
+    """For each label how often it was rightly given, given, and sought."""
 
     hits: np.ndarray
-    false: np.ndarray
-    missed: np.ndarray
+    given: np.ndarray
+    gold: np.ndarray
 
     @classmethod
-    def of_counts(cls, counts: np.ndarray) -> Self:
-        """Make them of how often each label was given for each."""
-        hits = counts.diagonal()
-        return cls(hits, counts.sum(0) - hits, counts.sum(1) - hits)
-
-    def plus(self, hits: np.ndarray, false: np.ndarray, missed: np.ndarray) -> Self:
-        return replace(
-            self, hits=self.hits + hits, false=self.false + false, missed=self.missed + missed
-        )
-
-    def sums(self) -> Self:
-        """Count all labels as one."""
-        return replace(self, hits=self.hits.sum(), false=self.false.sum(), missed=self.missed.sum())
+    def of_sums(cls, sums: np.ndarray) -> Self:
+        """Make them of sums that stand side by side."""
+        return cls(*np.split(sums, 3, axis=-1))
 
     def rates(self) -> dict[str, np.ndarray]:
         """Return precision, recall and F1; a rate of nothing is 0."""
-        hits, false, missed = self.hits, self.false, self.missed
         return {
-            "precision": hits / np.maximum(hits + false, 1),
-            "recall": hits / np.maximum(hits + missed, 1),
-            "f1": 2 * hits / np.maximum(2 * hits + false + missed, 1),
+            "precision": self.hits / np.maximum(self.given, 1),
+            "recall": self.hits / np.maximum(self.gold, 1),
+            "f1": 2 * self.hits / np.maximum(self.given + self.gold, 1),
         }
 
 
+def rate_of(sample: Sample, name: str, *, over: Mean) -> Statistic:
+    """Return precision, recall or F1: of a label, the mean of all, or of all counted as one.
+
+    What an example adds is, for each label, whether it was rightly given, given, and sought.
+    """
+
+    def score(sums: np.ndarray) -> np.ndarray:
+        cells = _Cells.of_sums(sums)
+        if over == "micro":
+            cells = _Cells(cells.hits.sum(-1), cells.given.sum(-1), cells.gold.sum(-1))
+            return cells.rates()[name]
+        found = cells.rates()[name]
+        return found.mean(-1) if over == "macro" else found[..., over]
+
+    return Statistic(sample, score)
+
+
+def _mcc(sums: np.ndarray) -> np.ndarray:
+    """Return the correlation of labels given and sought; where one never changes there is none."""
+    cells = _Cells.of_sums(sums)
+    count, hits = cells.gold.sum(-1), cells.hits.sum(-1)
+    shared = hits * count - (cells.given * cells.gold).sum(-1)
+    spreads = [count**2 - (side**2).sum(-1) for side in (cells.given, cells.gold)]
+    return shared / np.sqrt(np.maximum(spreads[0] * spreads[1], 1))
+
+
+def _label_f1(sample: Sample) -> list[Statistic]:
+    num_labels = sample.rows.shape[1] // 3
+    return [rate_of(sample, "f1", over=label) for label in range(num_labels)]
+
+
 def _by_label(cells: _Cells) -> list[dict[str, float]]:
-    columns = {**cells.rates(), "support": cells.hits + cells.missed}
+    columns = {**cells.rates(), "support": cells.gold.astype(np.int64)}
     return [
         {name: value.item() for name, value in zip(columns, row, strict=True)}
         for row in zip(*columns.values(), strict=True)
     ]
-
-
-def _mean_area(metrics: ModuleType, gold: np.ndarray, chances: np.ndarray) -> float | None:
-    """Return the mean area under the curve over the columns that have both kinds of gold."""
-    areas = [
-        metrics.roc_auc_score(gold[:, label], chances[:, label])
-        for label in range(gold.shape[1])
-        if 0 < gold[:, label].sum() < len(gold)
-    ]
-    return float(np.mean(areas)) if areas else None
-
-
-def _correlation(first: np.ndarray, second: np.ndarray) -> float:
-    """Return Pearson's correlation; what never changes goes with nothing."""
-    sides = [side - side.mean() for side in (first, second)]
-    lengths = [float(np.linalg.norm(side)) for side in sides]
-    if 0.0 in (*lengths, np.ptp(first), np.ptp(second)):
-        return 0.0
-    return float(np.dot(sides[0] / lengths[0], sides[1] / lengths[1]))

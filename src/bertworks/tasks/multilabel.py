@@ -1,6 +1,7 @@
 """Multilabel: a text or a pair of texts -> all labels that fit it, which may be none."""
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from bertworks.data.examples import TextExample
 from bertworks.data.packing import Features, Goal
 from bertworks.model.config import EncoderConfig
 from bertworks.model.encoder import Pooling
+from bertworks.tasks.claims import Claims
 from bertworks.tasks.classify import (
     focused,
     in_order,
@@ -23,8 +25,11 @@ from bertworks.tasks.classify import (
     unknown_label,
 )
 from bertworks.tasks.metrics import LabelSetScores
-from bertworks.tasks.task import Answer, Options, Rows, Verdict
+from bertworks.tasks.statistic import Statistic
+from bertworks.tasks.task import Answer, Options, Parts, Rows, Verdict
 from bertworks.tokenizer.tokenizer import Tokenizer
+
+SIDES = ("gold", "given")
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,7 @@ class MultiLabel:
             "dropout": dropout,
             "threshold": threshold,
             "prior": list(prior) or [0.0] * len(self.labels),  # log-odds of the labels in general
+            "temperature": 1.0,
         }
         self.emphasis = LabelEmphasis()  # of training, so not saved with the model
         self._id_of = {label: index for index, label in enumerate(self.labels)}
@@ -103,7 +109,8 @@ class MultiLabel:
     ) -> Answer:
         """Average the logits of the windows and name every label at or above the threshold."""
         mean = np.concatenate(logits).astype(np.float64).mean(axis=0) + self.options["prior"]
-        chances = dict(zip(self.labels, map(float, (1 + np.tanh(mean / 2)) / 2), strict=True))
+        halves = mean / self.options["temperature"] / 2
+        chances = dict(zip(self.labels, map(float, (1 + np.tanh(halves)) / 2), strict=True))
         threshold = self.options["threshold"]
         return {
             "labels": [label for label, chance in chances.items() if chance >= threshold],
@@ -119,7 +126,11 @@ class MultiLabel:
         gold = np.concatenate([self.gold(example) for example in examples])
         rows = [list(answer["probabilities"].values()) for answer in answers]
         threshold = best_threshold(gold, np.concatenate(rows), usual=self.options["threshold"])
-        return MultiLabel(self.labels, name=self.name, **self.options | {"threshold": threshold})
+        return self._changed(threshold=threshold)
+
+    def with_temperature(self, temperature: float) -> "MultiLabel":
+        """Return the task whose log-odds are divided by a temperature."""
+        return self._changed(temperature=temperature)
 
     def gold(self, example: TextExample) -> np.ndarray:
         """Tell of each label whether an example has it, [labels] bool."""
@@ -129,6 +140,11 @@ class MultiLabel:
                 raise unknown_label(label, self.labels)
             found[self._id_of[label]] = True
         return found
+
+    def _changed(self, **options: float) -> "MultiLabel":
+        changed = copy(self)
+        changed.options = self.options | options
+        return changed
 
 
 def make_multilabel(
@@ -143,8 +159,6 @@ def make_multilabel(
 class LabelSetScorer:
     """Counts labels that are right, label by label and as whole sets."""
 
-    mean_metric = "subset_accuracy"
-
     def __init__(self, task: MultiLabel) -> None:
         self._task = task
         self._scores = LabelSetScores(len(task.labels))
@@ -153,18 +167,38 @@ class LabelSetScorer:
         """Count the labels of one answer."""
         gold, chances = self._task.gold(example), answer["probabilities"]
         given = np.array(list(chances.values())) >= self._task.options["threshold"]
-        self._scores.add(gold, given, list(chances.values()))
+        parts = {
+            "gold": np.flatnonzero(gold).tolist(),
+            "given": np.flatnonzero(given).tolist(),
+            "chances": list(chances.values()),
+        }
+        self.take(parts)
         of_gold, of_answer = (self._shown(chosen) for chosen in (gold, given))
         least_sure = min(max(chance, 1 - chance) for chance in chances.values())
-        return Verdict(of_gold, of_answer, float((gold == given).all()), least_sure)
+        claims = Claims.each(parts["chances"], gold)
+        is_right = float((gold == given).all())
+        return Verdict(of_gold, of_answer, is_right, least_sure, parts, claims, of_gold)
+
+    def take(self, parts: Parts) -> None:
+        """Count a set of labels by its parts."""
+        gold, given = (np.isin(np.arange(len(self._task.labels)), parts[k]) for k in SIDES)
+        self._scores.add(gold, given, parts["chances"])
 
     def metrics(self) -> dict[str, float]:
         """Return the scores of all labels."""
         return self._scores.metrics()
 
+    def statistics(self) -> dict[str, Statistic]:
+        """Return the scores with what each example adds."""
+        return self._scores.statistics()
+
     def by_label(self) -> dict[str, dict[str, float]]:
         """Return the scores of each label."""
         return dict(zip(self._task.labels, self._scores.by_label(), strict=True))
+
+    def label_statistics(self) -> dict[str, Statistic]:
+        """Return the F1 of each label."""
+        return dict(zip(self._task.labels, self._scores.label_statistics(), strict=True))
 
     def _shown(self, chosen: np.ndarray) -> str:
         names = (label for label, is_one in zip(self._task.labels, chosen, strict=True) if is_one)

@@ -1,6 +1,7 @@
 """Relate: a text with two places marked in it -> how what stands there is related."""
 
 from collections.abc import Sequence
+from copy import copy
 from functools import lru_cache
 
 import numpy as np
@@ -37,7 +38,7 @@ class Relate:
     ) -> None:
         self.name = name
         self.labels = tuple(labels)
-        self.options: Options = {"dropout": dropout}
+        self.options: Options = {"dropout": dropout, "temperature": 1.0}
         # What comes after the logits is the choice of one label.
         self._choice = Classify(labels, kind=self.kind, name=name, emphasis=emphasis)
 
@@ -85,6 +86,13 @@ class Relate:
     def scorer(self) -> LabelScorer:
         """Return what counts right relations."""
         return self._choice.scorer()
+
+    def with_temperature(self, temperature: float) -> "Relate":
+        """Return the task whose logits are divided by a temperature."""
+        changed = copy(self)
+        changed.options = self.options | {"temperature": temperature}
+        changed._choice = self._choice.with_temperature(temperature)
+        return changed
 
 
 def mark(

@@ -14,7 +14,8 @@ from bertworks.model.config import EncoderConfig
 from bertworks.model.encoder import Pooling
 from bertworks.tasks.classify import text_head, text_windows
 from bertworks.tasks.metrics import NumberScores
-from bertworks.tasks.task import Answer, Options, Rows, Verdict
+from bertworks.tasks.statistic import Statistic
+from bertworks.tasks.task import Answer, Options, Parts, Rows, Verdict
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 
@@ -91,13 +92,22 @@ class NumberScorer:
         """Take one number; its own score halves with the first deviation that it is off."""
         gold, given = example.score, answer["score"]
         assert gold is not None  # what is scored has gold
-        self._scores.add(gold, given)
+        parts = {"gold": gold, "given": given}
+        self.take(parts)
         closeness = 1 / (1 + abs(given - gold) / self._deviation)
-        return Verdict(f"{gold:g}", f"{given:.4g}", closeness)
+        return Verdict(f"{gold:g}", f"{given:.4g}", closeness, parts=parts)
+
+    def take(self, parts: Parts) -> None:
+        """Take one number by its parts."""
+        self._scores.add(parts["gold"], parts["given"])
 
     def metrics(self) -> dict[str, float]:
         """Return the correlations and the mean distance."""
         return self._scores.metrics()
+
+    def statistics(self) -> dict[str, Statistic]:
+        """Return the scores with what each example adds."""
+        return self._scores.statistics()
 
 
 def learn_scale(examples: Sequence[TextExample]) -> Options:

@@ -1,5 +1,6 @@
 """Tag: the words of a text -> a tag for each, and the spans that the tags speak of."""
 
+import operator
 from collections.abc import Sequence
 
 from torch import Tensor, nn
@@ -13,6 +14,8 @@ from bertworks.data.tag_schemes import Scheme, find_spans
 from bertworks.model.chain import chain_loss
 from bertworks.model.config import EncoderConfig
 from bertworks.model.heads import ChainHead, PlaceHead
+from bertworks.tasks.claims import Claims
+from bertworks.tasks.statistic import Statistic
 from bertworks.tasks.tagged_words import (
     TagScores,
     TagSet,
@@ -22,7 +25,7 @@ from bertworks.tasks.tagged_words import (
     single_words,
     words_of,
 )
-from bertworks.tasks.task import Answer, Options, Rows, Verdict
+from bertworks.tasks.task import Answer, Options, Parts, Rows, Verdict
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 
@@ -114,22 +117,40 @@ class TagScorer:
     def add(self, example: TaggedExample, answer: Answer) -> Verdict:
         """Count the tags of one text."""
         gold = self._tag_set.gold(example, words_of(example)) or []
-        given = answer["tags"]
-        self._scores.add(gold, given)
-        sure = min(answer["probabilities"], default=1.0)
-        return Verdict(" ".join(gold), " ".join(given), float(gold == given), sure)
+        given, chances = answer["tags"], answer["probabilities"]
+        parts = self._scores.add(gold, given)
+        claims = Claims.each(chances, list(map(operator.eq, gold, given))) if chances else None
+        return Verdict(
+            " ".join(gold),
+            " ".join(given),
+            float(gold == given),
+            min(chances, default=1.0),
+            parts,
+            claims,
+        )
+
+    def take(self, parts: Parts) -> None:
+        """Count a text by its parts."""
+        self._scores.take(parts)
 
     def metrics(self) -> dict[str, float]:
         """Return F1 of spans first, or accuracy where tags speak of none."""
-        scores = self._scores.metrics()
+        return {name: one.value for name, one in self.statistics().items()}
+
+    def statistics(self) -> dict[str, Statistic]:
+        """Return the scores with what each text adds."""
+        found = self._scores.statistics()
         if self._tag_set.scheme != "plain":
-            return scores
-        labels = [rates["f1"] for rates in self.by_label().values()]
-        return {"accuracy": scores["accuracy"], "macro_f1": sum(labels) / max(len(labels), 1)}
+            return found
+        return {"accuracy": found["accuracy"], "macro_f1": self._scores.macro_f1()}
 
     def by_label(self) -> dict[str, dict[str, float]]:
         """Return the scores of each label of spans, or of each tag."""
         return self._scores.by_label()
+
+    def label_statistics(self) -> dict[str, Statistic]:
+        """Return the F1 of each label."""
+        return self._scores.label_statistics()
 
 
 def learn_tags(

@@ -1,6 +1,7 @@
 """What the tasks that tag words share: words and their tags, windows, spans and their scores."""
 
 import operator
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +28,10 @@ from bertworks.data.tag_schemes import (
     write_tags,
 )
 from bertworks.data.windows import cut_centered
+from bertworks.tasks.metrics import rate_of
+from bertworks.tasks.statistic import Sample, Statistic, share_of
 from bertworks.tasks.tag_decoding import TagChain, rules_of
+from bertworks.tasks.task import Parts
 from bertworks.tokenizer.tokenizer import Tokenizer
 from bertworks.tokenizer.word_pieces import cut_words, find_words
 
@@ -136,29 +140,72 @@ class TagScores:
     def __init__(self, find: FindSpans) -> None:
         self._find = find
         self.right, self.given, self.gold = Counter[str](), Counter[str](), Counter[str]()
-        self.num_right_words = self.num_words = 0
+        self._words = array("i")  # of each text, how many are right and how many there are
+        self._cells: dict[str, array[int]] = {}  # of each label: the text, and its three counts
 
-    def add(self, gold: Sequence[str], given: Sequence[str]) -> None:
-        """Count the tags of a text."""
+    def add(self, gold: Sequence[str], given: Sequence[str]) -> Parts:
+        """Count the tags of a text and return what was counted."""
         sought, found = set(self._find(gold)), set(self._find(given))
-        self.gold.update(span.label for span in sought)
-        self.given.update(span.label for span in found)
-        self.right.update(span.label for span in sought & found)
-        self.num_right_words += sum(map(operator.eq, gold, given))
-        self.num_words += len(gold)
+        counts = {
+            name: Counter(span.label for span in spans)
+            for name, spans in (("right", sought & found), ("given", found), ("gold", sought))
+        }
+        right_words = sum(map(operator.eq, gold, given))
+        parts = {**counts, "right_words": right_words, "words": len(gold)}
+        self.take(parts)
+        return parts
+
+    def take(self, parts: Parts) -> None:
+        """Count a text by its parts."""
+        text = len(self._words) // 2
+        right, given, gold = (Counter[str](parts[name]) for name in ("right", "given", "gold"))
+        self.right.update(right)
+        self.given.update(given)
+        self.gold.update(gold)
+        for label in gold | given:
+            row = (text, right[label], given[label], gold[label])
+            self._cells.setdefault(label, array("i")).extend(row)
+        self._words.extend((parts["right_words"], parts["words"]))
 
     def metrics(self) -> dict[str, float]:
         """Return F1, precision and recall of all spans as one, and the share of right words."""
-        rates = _rates(self.right.total(), self.given.total(), self.gold.total())
-        return {**rates, "accuracy": self.num_right_words / max(self.num_words, 1)}
+        return {name: one.value for name, one in self.statistics().items()}
+
+    def statistics(self) -> dict[str, Statistic]:
+        """Return the scores with what each text adds."""
+        columns = [self._of_label(label) for label in self._cells]
+        whole = Sample.of(sum(columns, np.zeros((len(self._words) // 2, 3))))
+        words = np.array(self._words).reshape(-1, 2).T
+        rates = {name: rate_of(whole, name, over="micro") for name in ("f1", "precision", "recall")}
+        return {**rates, "accuracy": share_of(*words)}
+
+    def macro_f1(self) -> Statistic:
+        """Return the mean of the F1 of all labels."""
+        columns = [self._of_label(label) for label in sorted(self._cells)]
+        cells = np.stack(columns, axis=2)  # [texts, 3, labels]
+        return rate_of(Sample.of(cells.reshape(len(cells), -1)), "f1", over="macro")
 
     def by_label(self) -> dict[str, dict[str, float]]:
         """Return the scores of each label, and how many spans have it."""
         return {
             label: _rates(self.right[label], self.given[label], self.gold[label])
             | {"support": self.gold[label]}
-            for label in sorted(self.gold | self.given)
+            for label in sorted(self._cells)
         }
+
+    def label_statistics(self) -> dict[str, Statistic]:
+        """Return the F1 of each label with what each text adds."""
+        return {
+            label: rate_of(Sample.of(self._of_label(label)), "f1", over=0)
+            for label in sorted(self._cells)
+        }
+
+    def _of_label(self, label: str) -> np.ndarray:
+        """Return how many spans of a label each text has right, given and sought."""
+        rows = np.array(self._cells[label]).reshape(-1, 4)
+        counts = np.zeros((len(self._words) // 2, 3))
+        counts[rows[:, 0]] = rows[:, 1:]
+        return counts
 
 
 def words_of(example: TaggedExample) -> tuple[Place, ...]:

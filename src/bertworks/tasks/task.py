@@ -1,7 +1,7 @@
 """What a task is, and the model that carries an encoder and its task heads."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -12,10 +12,13 @@ from bertworks.core.batch import Batch, Target
 from bertworks.data.packing import Features
 from bertworks.model.config import EncoderConfig
 from bertworks.model.encoder import DEVIATION, Encoder, initialize
+from bertworks.tasks.claims import Claims
+from bertworks.tasks.statistic import Statistic
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 Answer = dict[str, Any]  # JSON data, as it is written and served
 Options = dict[str, Any]  # JSON data, saved with the model
+Parts = dict[str, Any]  # JSON data, saved with a report
 Rows = np.ndarray  # the logits of one window, a row for each of its targets
 Judged = dict[str, tuple[Tensor, Target]]  # by task: logits, and what they should be
 
@@ -26,8 +29,14 @@ class Scorer(Protocol):
     def add(self, example: Any, answer: Answer) -> "Verdict":
         """Take one answer and judge it by itself."""
 
+    def take(self, parts: "Parts") -> None:
+        """Take the parts of a verdict that was given before."""
+
     def metrics(self) -> dict[str, float]:
         """Return the scores of all answers; the first is the one to improve."""
+
+    def statistics(self) -> dict[str, Statistic]:
+        """Return the scores with what each example adds to them; one that is undefined is not."""
 
 
 @runtime_checkable
@@ -37,12 +46,8 @@ class LabelTable(Protocol):
     def by_label(self) -> dict[str, dict[str, float]]:
         """Return precision, recall, F1 and the number of examples of each label."""
 
-
-@runtime_checkable
-class Averaged(Protocol):
-    """A scorer one of whose metrics is the mean of the answers' own scores."""
-
-    mean_metric: str
+    def label_statistics(self) -> dict[str, Statistic]:
+        """Return the F1 of each label with what each example adds to it."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,9 @@ class Verdict:
     given: str
     score: float | None = None  # from 0 to 1; None: an answer alone has none
     certainty: float = 1.0  # of the answer, by the model's own account
+    parts: Parts = field(default_factory=dict, compare=False)  # what the scores are made of
+    claims: Claims | None = field(default=None, compare=False)  # None: the answer has no chances
+    label: str | None = field(default=None, compare=False)  # by which examples are of a kind
 
 
 class Scored(Protocol):
@@ -98,6 +106,16 @@ class Tunable(Protocol):
 
     def tuned(self, examples: Sequence[Any], answers: Sequence[Answer]) -> Task:
         """Return the task as its answers are best."""
+
+
+@runtime_checkable
+class Tempered(Protocol):
+    """A task whose chances are made more or less sure by a temperature."""
+
+    options: Options
+
+    def with_temperature(self, temperature: float) -> Task:
+        """Return the task whose logits are divided by a temperature."""
 
 
 class Learner(Protocol):

@@ -1,0 +1,122 @@
+"""How sure any score is: the range of what it would be on other samples of such texts."""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from bertworks.evaluation.statistics import CONFIDENCE, RESAMPLES, Interval
+from bertworks.tasks.statistic import Sample, Statistic
+
+MOST_ROWS = 1_000  # different numbers of which a mean is drawn as they are
+NUM_GROUPS = 200  # of neighbours among more numbers than that
+MOST_DRAWS = 100_000_000  # of examples one by one, in all resamples
+COST_OF_ROW = 10  # to draw how often a row comes, beside drawing one example
+LEAST_RESAMPLES = 1_000
+CHUNK = 2_000_000  # numbers in memory at once
+
+
+def intervals(
+    statistics: Mapping[str, Statistic],
+    units: np.ndarray,
+    *,
+    num_resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> dict[str, Interval]:
+    """Return each score with the range that holds it with 95 % confidence.
+
+    `units` tells which text each example is about: texts are drawn, with all that belongs to them.
+    Of one text alone there is no range.
+    """
+    if len(np.unique(units)) < 2:
+        return {}
+    joined = join_units(statistics, units)
+    drawn = resample(joined, num_resamples=num_resamples, seed=seed)
+    return {name: interval_of(drawn[name], joined[name].value) for name in joined}
+
+
+def join_units(statistics: Mapping[str, Statistic], units: np.ndarray) -> dict[str, Statistic]:
+    """Return scores whose examples are units; those that share a sample still do."""
+    samples: dict[int, Sample] = {}
+    found = {}
+    for name, one in statistics.items():
+        known = id(one.sample)
+        if known not in samples:
+            samples[known] = one.sample.joined(units)
+        is_mean = one.is_mean and samples[known] is one.sample
+        found[name] = Statistic(samples[known], one.score, is_mean)
+    return found
+
+
+def resample(
+    statistics: Mapping[str, Statistic], *, num_resamples: int = RESAMPLES, seed: int = 0
+) -> dict[str, np.ndarray]:
+    """Return each score of many samples drawn with replacement, [resamples].
+
+    Scores with one sample are of the same draws.
+    """
+    by_sample: dict[int, dict[str, Statistic]] = {}
+    for name, one in statistics.items():
+        by_sample.setdefault(id(one.sample), {})[name] = one
+    found: dict[str, np.ndarray] = {}
+    for own in by_sample.values():
+        sample = condensed(next(iter(own.values())))
+        parts: dict[str, list[np.ndarray]] = {name: [] for name in own}
+        for sums in draw_sums(sample, num_resamples=num_resamples, seed=seed):
+            for name, one in own.items():
+                parts[name].append(one.score(sums))
+        found |= {name: np.concatenate(scores) for name, scores in parts.items()}
+    return found
+
+
+def draw_sums(sample: Sample, *, num_resamples: int, seed: int) -> Iterator[np.ndarray]:
+    """Yield what resamples add up to, [some, S] at a time.
+
+    What counts is how often each different row is drawn, which is a draw from a multinomial
+    distribution; where most rows differ, examples are drawn one by one. If both are many, there are
+    fewer resamples.
+    """
+    random, count = np.random.default_rng(seed), len(sample)
+    num_rows, width = sample.rows.shape
+    is_grouped = COST_OF_ROW * num_rows <= count
+    cost = COST_OF_ROW * num_rows if is_grouped else count
+    num_resamples = min(num_resamples, max(MOST_DRAWS // cost, LEAST_RESAMPLES))
+    shares = np.bincount(sample.which, minlength=num_rows) / count
+    step = max(CHUNK // max(num_rows, width), 1)
+    for start in range(0, num_resamples, step):
+        size = min(step, num_resamples - start)
+        if is_grouped:
+            drawn = random.multinomial(count, shares, size=size)
+        else:
+            drawn = np.stack([_draw(sample, random) for _ in range(size)])
+        yield drawn.astype(np.float64) @ sample.rows
+
+
+def interval_of(scores: np.ndarray, value: float) -> Interval:
+    """Return the range of the middle of resampled scores, with the score itself."""
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(scores, [tail, 1 - tail])
+    return Interval(value, float(low), float(high))
+
+
+def condensed(statistic: Statistic) -> Sample:
+    """Return the sample of a mean with neighbours among many numbers replaced by their mean.
+
+    What is lost is how far the numbers of a group lie from each other, which is next to nothing
+    beside how far all do.
+    """
+    sample = statistic.sample
+    if not statistic.is_mean or len(sample.rows) <= MOST_ROWS:
+        return sample
+    counts = np.bincount(sample.which, minlength=len(sample.rows))
+    begins = counts.cumsum() - counts  # the rows of a mean are sorted
+    group = begins * NUM_GROUPS // len(sample)
+    group = np.unique(group, return_inverse=True)[1].reshape(-1)
+    sums = np.bincount(group, counts * sample.rows[:, 0])
+    means = sums / np.bincount(group, counts)
+    rows = np.stack([means, np.ones_like(means)], axis=1)
+    return Sample(rows, group[sample.which])
+
+
+def _draw(sample: Sample, random: np.random.Generator) -> np.ndarray:
+    chosen = random.integers(len(sample), size=len(sample), dtype=np.int32)
+    return np.bincount(sample.which[chosen], minlength=len(sample.rows))

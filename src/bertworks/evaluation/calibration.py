@@ -1,0 +1,126 @@
+"""Whether chances can be believed: how often answers are right that were called so likely."""
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bertworks.tasks.claims import Claims
+
+MOST_BINS, LEAST_IN_BIN = 15, 10
+LEAST_EXAMPLES = 30  # that tell a temperature
+HIGHEST = 20.0  # temperature; the lowest is its inverse
+TINIEST = 1e-300
+STEPS = 50  # by each of which the bounds of the temperature come closer by half
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Answers of nearly the same chance."""
+
+    chance: float  # their mean
+    right: float  # the share of them that is right
+    count: int
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How far chances are from the shares of right answers."""
+
+    ece: float
+    brier: float
+    bins: tuple[Bin, ...]
+
+
+class Reliability:
+    """Takes what answers claim, a few numbers each."""
+
+    def __init__(self) -> None:
+        self._chances, self._is_right, self._squares = array("d"), array("b"), array("d")
+
+    def add(self, claims: Claims) -> None:
+        """Take the claims of one answer."""
+        chances, is_right = claims.made
+        self._chances.extend(chances)
+        self._is_right.extend(is_right.astype(np.int8))
+        self._squares.append(claims.brier)
+
+    @property
+    def squares(self) -> np.ndarray:
+        """The Brier score of each answer that has chances."""
+        return np.array(self._squares)
+
+    def calibration(self) -> Calibration | None:
+        """Return what all claims come to; None without any."""
+        if not self._squares:
+            return None
+        bins = bins_of(np.array(self._chances), np.array(self._is_right))
+        return Calibration(expected_error(bins), float(np.mean(self._squares)), bins)
+
+
+def bins_of(chances: np.ndarray, is_right: np.ndarray) -> tuple[Bin, ...]:
+    """Return bins of as many answers each as can be; equal chances share one."""
+    num_bins = min(max(len(chances) // LEAST_IN_BIN, 1), MOST_BINS)
+    _, which, counts = np.unique(chances, return_inverse=True, return_counts=True)
+    begins = counts.cumsum() - counts
+    number = (begins * num_bins // len(chances))[which.reshape(-1)]
+    sizes = np.bincount(number)
+    sums = np.bincount(number, chances), np.bincount(number, is_right)
+    return tuple(
+        Bin(float(chance / size), float(right / size), int(size))
+        for chance, right, size in zip(*sums, sizes, strict=True)
+        if size
+    )
+
+
+def expected_error(bins: Sequence[Bin]) -> float:
+    """Return the mean distance of chance and share of right answers, by bins."""
+    total = sum(one.count for one in bins)
+    return sum(one.count * abs(one.chance - one.right) for one in bins) / total
+
+
+def fit_temperature(claims: Sequence[Claims]) -> tuple[float, str | None]:
+    """Return the temperature by which what is right is likeliest, or 1 and why there is none."""
+    if len(claims) < LEAST_EXAMPLES:
+        return 1.0, f"{len(claims)} examples are too few to tell it; {LEAST_EXAMPLES} may do"
+    logits, right = _rows_of(claims)
+    low, high = 1 / HIGHEST, HIGHEST  # of its inverse, in which the loss is convex
+    if _slope(logits, right, high) < 0:
+        return 1.0, (
+            "the answers on dev are right however sure they are, so no temperature is the best "
+            "one; give harder or more examples"
+        )
+    if _slope(logits, right, low) > 0:
+        return 1.0, "the answers on dev are no better than chance, so no temperature mends them"
+    for _ in range(STEPS):
+        middle = np.sqrt(low * high)
+        low, high = (low, middle) if _slope(logits, right, middle) > 0 else (middle, high)
+    return float(1 / np.sqrt(low * high)), None
+
+
+def _rows_of(claims: Sequence[Claims]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the logits of things of which one is right, and which; where there are fewer, -inf."""
+    rows, right = [], []
+    for one in claims:
+        if one.is_choice:
+            rows.append(one.chances)
+            right.append([int(one.is_right.argmax())])
+        else:
+            rows += list(np.stack([1 - one.chances, one.chances], axis=1))
+            right.append(one.is_right.astype(int).tolist())
+    widest = max(map(len, rows))
+    logits = np.full((len(rows), widest), -np.inf)
+    for row, chances in zip(logits, rows, strict=True):
+        row[: len(chances)] = np.log(np.maximum(chances, TINIEST))
+    return logits, np.concatenate(right)
+
+
+def _slope(logits: np.ndarray, right: np.ndarray, sharpness: float) -> float:
+    """Return how the loss grows with the sharpness, which is the inverse of the temperature."""
+    scaled = logits * sharpness
+    chances = np.exp(scaled - scaled.max(axis=1, keepdims=True))
+    chances /= chances.sum(axis=1, keepdims=True)
+    known = np.where(np.isfinite(logits), logits, 0.0)
+    expected = (chances * known).sum(axis=1)
+    return float((expected - known[np.arange(len(known)), right]).mean())

@@ -1,0 +1,141 @@
+"""Two reports of the same examples side by side: by score, by label and by slice."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bertworks.core.errors import DataError
+from bertworks.evaluation.bootstrap import join_units
+from bertworks.evaluation.paired_tests import Difference, compare_scores, holm
+from bertworks.evaluation.verdicts import Verdicts, refuse_other_data
+from bertworks.tasks.statistic import Statistic
+from bertworks.tasks.task import LabelTable, Scorer
+
+LEAST_TEXTS = 10  # that a label or a slice is judged by
+MOST_VALUES = 30  # slices by one column
+NUM_LENGTHS = 4
+UNDEFINED = "the score is not defined for both"
+Sides = tuple[Mapping[str, Statistic], Mapping[str, Statistic]]  # of the first report, the second
+
+
+@dataclass(frozen=True)
+class Part:
+    """A label or a slice of the examples, compared; or why it is not."""
+
+    name: str
+    num_examples: int
+    difference: Difference | None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What two reports differ in."""
+
+    num_examples: int
+    num_texts: int
+    scores: dict[str, Difference]
+    sliced_by: str  # the score that slices are compared by
+    labels: list[Part]  # by their F1
+    slices: list[Part]
+
+
+def compare(first: Verdicts, second: Verdicts, *, seed: int = 0) -> Comparison:
+    """Compare two reports of the same examples.
+
+    The p-values of labels and slices are corrected for that they are many.
+    """
+    refuse_other_data(first, second)
+    units = _numbered(first.units)
+    num_texts = int(units.max()) + 1 if len(units) else 0
+    if num_texts < 2:
+        raise DataError(
+            f"{first.folder} is of {num_texts} text only, by which no two models can be told "
+            "apart; evaluate both on more"
+        )
+    scorers = first.scorer(), second.scorer()
+    sides = scorers[0].statistics(), scorers[1].statistics()
+    scores = _differences(sides, units, seed=seed)
+    sliced_by = "accuracy" if "accuracy" in scores else next(iter(scores))
+    labels = list(_compare_labels(scorers, units, seed=seed))
+    slices = list(_compare_slices((first, second), sliced_by, seed=seed))
+    both = _corrected([*labels, *slices])
+    return Comparison(
+        len(units), num_texts, scores, sliced_by, both[: len(labels)], both[len(labels) :]
+    )
+
+
+def _differences(sides: Sides, units: np.ndarray, *, seed: int) -> dict[str, Difference]:
+    """Compare every score that both have."""
+    first, second = (join_units(side, units) for side in sides)
+    return compare_scores(first, second, seed=seed)
+
+
+def _compare_labels(
+    scorers: tuple[Scorer, Scorer], units: np.ndarray, *, seed: int
+) -> Iterator[Part]:
+    first, second = scorers
+    if not isinstance(first, LabelTable) or not isinstance(second, LabelTable):
+        return
+    support = {label: int(row["support"]) for label, row in first.by_label().items()}
+    sides = first.label_statistics(), second.label_statistics()
+    judged = [label for label, count in support.items() if count >= LEAST_TEXTS]
+    found = _differences(_only(judged, sides), units, seed=seed)
+    for label in sorted({*sides[0], *sides[1]}, key=lambda name: (-support.get(name, 0), name)):
+        note = "" if label in found else UNDEFINED
+        if label not in judged:
+            few = f"fewer than {LEAST_TEXTS} examples have it"
+            note = few if support.get(label) else "no example has it"
+        yield Part(label, support.get(label, 0), found.get(label), note)
+
+
+def _compare_slices(reports: tuple[Verdicts, Verdicts], score: str, *, seed: int) -> Iterator[Part]:
+    first, second = reports
+    for name, chosen in slices_of(first):
+        units = _numbered(first.units[chosen])
+        if units.max() + 1 < LEAST_TEXTS:
+            yield Part(name, len(chosen), None, f"fewer than {LEAST_TEXTS} texts are in it")
+            continue
+        sides = first.scorer(chosen).statistics(), second.scorer(chosen).statistics()
+        found = _differences(_only([score], sides), units, seed=seed)
+        yield Part(name, len(chosen), found.get(score), "" if found else UNDEFINED)
+
+
+def _only(names: Sequence[str], sides: Sides) -> Sides:
+    first, second = ({n: side[n] for n in names if n in side} for side in sides)
+    return first, second
+
+
+def slices_of(verdicts: Verdicts) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield the slices of a report with the numbers of their examples: length, source and gold."""
+    lengths = np.array([row["length"] for row in verdicts.rows])
+    bounds = np.unique(np.quantile(lengths, np.linspace(0, 1, NUM_LENGTHS + 1), method="lower"))
+    for low, high in zip([-1, *bounds[1:-1]], bounds[1:], strict=True) if len(bounds) > 2 else ():
+        chosen = np.flatnonzero((lengths > low) & (lengths <= high))
+        yield f"{lengths[chosen].min()} to {high} characters", chosen
+    for column, word in (("source", "source"), ("label", "gold")):
+        values = [row[column] for row in verdicts.rows]
+        counts = Counter(value for value in values if value is not None)
+        if 1 < len(counts) <= MOST_VALUES:
+            for value in counts:
+                yield f"{word} {value}", np.flatnonzero([own == value for own in values])
+
+
+def _corrected(parts: Sequence[Part]) -> list[Part]:
+    """Correct all p-values together."""
+    judged = [part for part in parts if part.difference]
+    p_values = holm([part.difference.p_value for part in judged if part.difference])
+    found = dict(zip(map(id, judged), p_values, strict=True))
+    return [
+        replace(part, difference=replace(part.difference, p_value=found[id(part)]))
+        if part.difference
+        else part
+        for part in parts
+    ]
+
+
+def _numbered(units: np.ndarray) -> np.ndarray:
+    """Return the numbers of texts without gaps."""
+    return np.unique(units, return_inverse=True)[1].reshape(-1)

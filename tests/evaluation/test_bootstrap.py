@@ -1,0 +1,132 @@
+"""Intervals of any score: grouped draws against draws one by one, coverage, units, seeds."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn import metrics
+
+from bertworks.evaluation import bootstrap
+from bertworks.evaluation.bootstrap import intervals, resample
+from bertworks.tasks.metrics import LabelScores
+from bertworks.tasks.statistic import Sample, Statistic, mean_of, rank_correlation_of
+
+Formula = Callable[[np.ndarray, np.ndarray], float]
+
+
+def macro_f1(gold: np.ndarray, given: np.ndarray) -> float:
+    return metrics.f1_score(gold, given, labels=range(3), average="macro", zero_division=0)
+
+
+def micro_recall(gold: np.ndarray, given: np.ndarray) -> float:
+    return metrics.recall_score(gold, given, average="micro")
+
+
+FORMULAS: dict[str, Formula] = {
+    "accuracy": metrics.accuracy_score,
+    "macro_f1": macro_f1,
+    "mcc": metrics.matthews_corrcoef,
+    "micro_recall": micro_recall,
+}
+
+
+def draw_labels(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    gold = random.choice(3, size=count, p=[0.6, 0.3, 0.1])
+    return gold, np.where(random.random(count) < 0.7, gold, random.integers(3, size=count))
+
+
+def statistics_of(gold: np.ndarray, given: np.ndarray) -> dict[str, Statistic]:
+    scores = LabelScores(3)
+    for label, row in zip(gold, np.eye(3)[given], strict=True):
+        scores.add(int(label), row.tolist())
+    return scores.statistics()
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_grouped_draws_spread_as_draws_one_by_one(name: str) -> None:
+    gold, given = draw_labels(90, seed=3)
+    grouped = resample({name: statistics_of(gold, given)[name]})[name]
+    random = np.random.default_rng(4)
+    chosen = random.integers(len(gold), size=(400, len(gold)))
+    single = np.array([FORMULAS[name](gold[rows], given[rows]) for rows in chosen])
+    assert len(grouped) == 10_000
+    assert stats.ks_2samp(grouped, single).pvalue > 0.01
+    assert stats.ks_2samp(grouped, single + single.std() / 2).pvalue < 1e-6  # it would tell
+
+
+def test_rows_that_all_differ_are_drawn_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    gold, given = draw_labels(90, seed=3)
+    statistics = statistics_of(gold, given)
+    grouped = resample(statistics)["macro_f1"]
+    monkeypatch.setattr(bootstrap, "COST_OF_ROW", 90)
+    single = resample(statistics, seed=1)["macro_f1"]
+    assert stats.ks_2samp(grouped, single).pvalue > 0.01
+
+
+def test_many_rows_that_all_differ_are_drawn_fewer_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bootstrap, "COST_OF_ROW", 90)
+    monkeypatch.setattr(bootstrap, "MOST_DRAWS", 90 * 1_500)
+    found = resample({"mcc": statistics_of(*draw_labels(90, seed=3))["mcc"]})
+    assert len(found["mcc"]) == 1_500
+
+
+def test_neighbours_among_many_numbers_may_be_drawn_as_one() -> None:
+    values = np.random.default_rng(5).exponential(size=5_000)
+    drawn = resample({"mean": mean_of(values)})["mean"]
+    assert drawn.mean() == pytest.approx(values.mean(), abs=3e-4)
+    assert drawn.std() == pytest.approx(values.std() / np.sqrt(5_000), rel=0.03)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "macro_f1", "mcc", "auc"])
+def test_intervals_hold_the_truth_about_as_often_as_they_say(name: str) -> None:
+    truth = statistics_of(*draw_labels(20_000, seed=11))[name].value
+    held = []
+    for seed in range(120):
+        statistic = statistics_of(*draw_labels(150, seed=100 + seed))[name]
+        drawn = intervals({name: statistic}, np.arange(150), num_resamples=1_000, seed=seed)
+        found = drawn[name]
+        held.append(found.low <= truth <= found.high)
+    assert 0.88 <= np.mean(held) <= 0.99
+
+
+def test_correlations_of_ranks_have_intervals_that_hold_the_truth() -> None:
+    held, truth = [], 6 / np.pi * np.arcsin(np.sqrt(0.5) / 2)  # of two normal numbers
+    for seed in range(200):
+        random = np.random.default_rng(seed)
+        first = random.normal(size=80)
+        second = first + random.normal(size=80)
+        statistic = rank_correlation_of(first, second)
+        drawn = intervals({"rho": statistic}, np.arange(80), num_resamples=1_000)
+        found = drawn["rho"]
+        held.append(found.low <= truth <= found.high)
+    assert 0.88 <= np.mean(held) <= 0.99
+
+
+def test_the_same_seed_draws_the_same() -> None:
+    statistics, units = statistics_of(*draw_labels(50, seed=1)), np.arange(50)
+    assert intervals(statistics, units, seed=7) == intervals(statistics, units, seed=7)
+    assert intervals(statistics, units, seed=7) != intervals(statistics, units, seed=8)
+
+
+def test_examples_that_repeat_each_other_count_once() -> None:
+    gold, given = draw_labels(70, seed=2)
+    alone = intervals(statistics_of(gold, given), np.arange(70))
+    thrice = statistics_of(np.repeat(gold, 3), np.repeat(given, 3))
+    together = intervals(thrice, np.repeat(np.arange(70), 3))
+    apart = intervals(thrice, np.arange(210))
+    for name in ("accuracy", "macro_f1", "mcc"):
+        assert together[name].low == pytest.approx(alone[name].low, abs=0.02)
+        width = together[name].high - together[name].low
+        assert apart[name].high - apart[name].low < 0.75 * width
+
+
+def test_one_unit_has_no_interval() -> None:
+    assert intervals(statistics_of(*draw_labels(9, seed=1)), np.zeros(9, int)) == {}
+
+
+def test_a_score_without_spread_has_an_interval_of_one_point() -> None:
+    sample = Sample.of(np.ones((5, 2)))
+    found = intervals({"all": Statistic(sample, lambda s: s[..., 0] / s[..., 1])}, np.arange(5))
+    assert (found["all"].low, found["all"].high) == (1.0, 1.0)
