@@ -53,8 +53,8 @@ def note_updates(steps: list[Any]) -> None:
     """Note a fingerprint of the weights after each update."""
     move = Descent.step
 
-    def noting(descent: Descent, rate: float) -> None:
-        move(descent, rate)
+    def noting(descent: Descent, rate: float, *, number: int) -> None:
+        move(descent, rate, number=number)
         weights = b"".join(own_rows(p.data).numpy().tobytes() for p in descent.model.parameters())
         steps.append(hashlib.sha256(weights).hexdigest())
 
