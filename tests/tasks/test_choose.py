@@ -123,7 +123,8 @@ def test_right_choices_are_counted(score) -> None:
 
 def test_of_two_choices_that_are_the_same_both_are_right(score) -> None:
     asked = [ChoiceExample("q", ("a", "a", "b"), label=label) for label in (0, 1, 2)]
-    answers = [{"choice": 0, "text": "a", "probability": 0.4}] * 3
+    chances = {"probability": 0.4, "probabilities": [0.4, 0.3, 0.3]}
+    answers = [{"choice": 0, "text": "a", **chances}] * 3
     assert score(Choose(), answers, asked) == {"accuracy": pytest.approx(2 / 3)}
 
 

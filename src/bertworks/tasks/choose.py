@@ -122,11 +122,12 @@ class ChoiceScorer:
         """Count one choice; of two that are the same, both are right."""
         assert example.label is not None  # examples without a label are not scored
         gold = example.choices[example.label]
-        parts = {"right": answer["text"] == gold}
+        is_right = answer["text"] == gold
+        parts = {"right": is_right}
         self.take(parts)
-        claims = Claims.choice(answer["probabilities"], example.label)
-        score, chance = float(parts["right"]), answer["probability"]
-        return Verdict(gold, answer["text"], score, chance, parts, claims)
+        sought = answer["choice"] if is_right else example.label
+        claims = Claims.choice(answer["probabilities"], sought)
+        return Verdict(gold, answer["text"], float(is_right), answer["probability"], parts, claims)
 
     def take(self, parts: Parts) -> None:
         """Count one choice by its parts."""
