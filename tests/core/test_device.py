@@ -78,6 +78,16 @@ def test_only_half_precision_changes_the_forward_pass() -> None:
         assert torch.is_autocast_enabled("cpu")
 
 
+def test_a_machine_tells_what_it_is_and_the_most_memory_that_was_in_use() -> None:
+    machine = Machine(torch.device("cpu"), "fp32")
+    assert str(machine) == f"CPU, {torch.get_num_threads()} threads, fp32"
+    before = machine.peak_memory()
+    filled = torch.ones(2**24)  # 64 MiB
+    after = machine.peak_memory()
+    if before is not None and after is not None:  # not every system tells
+        assert after >= before > 4 * filled.numel()
+
+
 def test_torchrun_gives_a_process_its_seat(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("RANK", "5"), ("WORLD_SIZE", "8"), ("LOCAL_RANK", "1")):
         monkeypatch.setenv(name, value)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bertworks.evaluation.comparison import Comparison, Part
-from bertworks.evaluation.comparison_report import comparison_rows, markdown, notes, verdict
+from bertworks.evaluation.comparison_report import comparison_rows, notes, verdict
 from bertworks.evaluation.paired_tests import Difference
 from bertworks.evaluation.statistics import Interval
 
@@ -50,13 +50,3 @@ def test_the_tables_are_json_and_what_is_not_known_is_null() -> None:
 def test_the_correction_is_said_aloud() -> None:
     said = notes(make_comparison(make_difference(0.01, 0.3)))
     assert "the p-values of labels and slices are corrected for 1 comparisons (Holm)" in said
-
-
-def test_the_page_has_every_table_and_no_torn_row() -> None:
-    result = comparison_rows(make_comparison(make_difference(0.01, 0.3)))
-    page = markdown(result, first="one", second="two")
-    assert page.startswith("# one and two\n")
-    assert "**Accuracy does not tell them apart" in page
-    assert "| a\\|b | 40 | 0.7000 |" in page
-    assert "| rare | 3 | – |" in page
-    assert "## Slices" not in page

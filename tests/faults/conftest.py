@@ -202,6 +202,10 @@ def read_ledger() -> Callable[[Path], dict[int, list[int]]]:
     return read
 
 
+# They tell --resume, --out and how long a run took.
+SAYS_HOW = {"manifest.json", "report.html", "report.md", "report.json"}
+
+
 @pytest.fixture(scope="session")
 def outcome() -> Callable[[Path], dict[str, str]]:
     """Hash all that a finished run left: its model, its log, its last checkpoint, its best."""
@@ -218,13 +222,20 @@ def outcome() -> Callable[[Path], dict[str, str]]:
             place + path.name: path
             for place, folder in folders.items()
             for path in folder.iterdir()
-            if path.is_file() and path.name != "manifest.json"  # it says --resume
+            if path.is_file() and path.name not in SAYS_HOW
         }
         expected = {"model.safetensors", "log.jsonl", "last/optimizer.safetensors"}
         assert expected | {f"{place}model.safetensors" for place in folders} <= files.keys()
-        return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
+        made = {name: hashlib.sha256(own.read_bytes()).hexdigest() for name, own in files.items()}
+        return made | {"report": timeless_report(out)}
 
     return hashes
+
+
+def timeless_report(out: Path) -> str:
+    """Return what the report of a run tells besides its time and its command."""
+    told = json.loads((out / "report.json").read_text())
+    return json.dumps({name: told[name] for name in told if name not in ("speed", "again")})
 
 
 @pytest.fixture(scope="session")

@@ -47,7 +47,10 @@ def test_two_reports_are_compared_on_the_terminal_and_in_files(
         assert scores["accuracy"][side] == pytest.approx(told["accuracy"])
         assert scores["mcc"][side] == pytest.approx(told["mcc"])
     assert scores["accuracy"]["test"] == "McNemar, exact"
-    assert result["verdict"] in (tmp_path / "out" / "comparison.md").read_text().replace("Ac", "ac")
+    assert result["verdict"] in (tmp_path / "out" / "report.json").read_text()
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert result["verdict"] in page
+    assert "<h2>Scores</h2>" in page
     manifest = read_manifest(tmp_path / "out")
     assert manifest["inputs"]["second"]["path"] == str(reports["two"])
 

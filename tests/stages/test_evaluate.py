@@ -80,8 +80,40 @@ def test_the_page_shows_mistakes_and_runs_nothing_of_the_data(
     page = (tmp_path / "report" / "report.html").read_text()
     assert "&lt;script&gt;alert(1)&lt;/script&gt; river" in page
     assert not re.findall(r"<script|src=|href=|url\(|@import|https?:", page)
-    assert "Expected calibration error" in page
+    assert "expected calibration error" in page
+    assert "<dt>accuracy</dt><dd>0.500" in page
     assert "bertworks evaluate --model" in page
+
+
+def test_page_markdown_and_json_tell_the_same_scores(
+    words: Run, tmp_path: Path, command: Run
+) -> None:
+    result = json.loads(command(*words(tmp_path / "report"), "--json").out)
+    told = json.loads((tmp_path / "report" / "report.json").read_text())
+    first = told["scores"]["scores"][0]
+    assert (first["name"], first["value"]) == ("accuracy", result["accuracy"])
+    assert result["intervals"][0] == {
+        "score": "accuracy",
+        "low": first["low"],
+        "high": first["high"],
+    }
+    assert sum(map(sum, told["confusion"]["counts"])) == 17
+    assert {file["name"] for file in told["data"]["files"]} == {"data", "model"}
+    assert told["speed"]["counts"] == {"examples": 17}
+    assert all(found["severity"] != "error" for found in told["findings"]["findings"])
+    shown = f"{result['accuracy']:.3f}"
+    for name in ("report.html", "report.md"):
+        assert shown in (tmp_path / "report" / name).read_text()
+
+
+def test_the_report_tells_what_is_odd_about_the_data(
+    words: Run, write_rows: Write, tmp_path: Path, command: Run
+) -> None:
+    rows = [{"text": "a river", "label": label} for label in ("water", "road", "water")]
+    data = write_rows(tmp_path / "rows.jsonl", rows)
+    assert command(*words(tmp_path / "report", data=data)).code == 0
+    told = json.loads((tmp_path / "report" / "report.json").read_text())
+    assert any("rows.jsonl" in found["said"] for found in told["findings"]["findings"])
 
 
 def test_each_label_has_its_scores_on_the_page_and_in_a_file(

@@ -732,3 +732,33 @@ def test_seeds_that_are_finished_are_not_run_again(
 def made_by_seeds(out: Path) -> dict[str, bytes]:
     files = ("model.safetensors", "bertworks.json", "seed-1/model.safetensors")
     return {name: (out / name).read_bytes() for name in files}
+
+
+# The report
+
+
+def test_a_model_comes_with_the_report_of_its_training(
+    classifier: Path, labelled: dict[str, Path]
+) -> None:
+    told = json.loads((classifier / "report.json").read_text())
+    dev = json.loads((classifier / "bertworks.json").read_text())["dev"]
+    assert {own["name"]: own["value"] for own in told["scores"]["scores"]} == dev
+    assert "classify" in told["curves"]["charts"][0]["curves"]
+    rows = {file["name"]: file["rows"] for file in told["data"]["files"]}
+    assert rows == {"model": None, "train": 48, "dev": 17}
+    assert told["speed"]["counts"]["steps"] == 14
+    assert isinstance(told["findings"]["findings"], list)
+    page = (classifier / "report.html").read_text()
+    for heading in ("Scores on dev", "Course of the training", "Labels", "Run it again"):
+        assert f"<h2>{heading}</h2>" in page
+    assert str(labelled["train"]) in page
+
+
+def test_the_report_of_several_seeds_shows_them_side_by_side(
+    finetune_words: Run, tmp_path: Path, command: Run
+) -> None:
+    assert command(*finetune_words(tmp_path / "out", seeds=2, epochs=4, lr=0.01)).code == 0
+    told = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert [row["seed"] for row in told["seeds"]["rows"]] == [0, 1]
+    assert sum(row["is_best"] for row in told["seeds"]["rows"]) == 1
+    assert (tmp_path / "out" / "seed-1" / "report.html").is_file()

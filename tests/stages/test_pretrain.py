@@ -91,6 +91,16 @@ def test_the_log_has_a_line_for_every_step_and_evaluation(pretrained: Path) -> N
     assert len(whole_checkpoints(pretrained)) == 3  # the newest two, and the first, for a rollback
 
 
+def test_a_model_comes_with_the_report_of_its_training(pretrained: Path) -> None:
+    told = json.loads((pretrained / "report.json").read_text())
+    held_out = json.loads((pretrained / "bertworks.json").read_text())["held_out"]
+    assert {own["name"]: own["value"] for own in told["scores"]["scores"]} == held_out
+    assert told["speed"]["counts"] == {"steps": 6}
+    titles = [chart["title"] for chart in told["curves"]["charts"]]
+    assert "Losses on held-out examples" in titles
+    assert "<h2>Course of the training</h2>" in (pretrained / "report.html").read_text()
+
+
 def test_sizes_come_by_name_or_by_shape(
     pretrain_words: Words, tmp_path: Path, command: Run
 ) -> None:

@@ -97,6 +97,15 @@ def restore(folder: Path) -> tuple[Counters, Weights]:
 # Saving and restoring
 
 
+def test_a_run_knows_after_which_step_this_process_goes_on(
+    two_steps: tuple[Path, list[Weights]],
+) -> None:
+    run, walk = reopen(two_steps[0]), Walk()
+    assert run.resumed_after == 0
+    run.restore(walk.model, walk.optimizer)
+    assert run.resumed_after == 2
+
+
 def test_a_run_goes_on_from_its_newest_checkpoint(
     two_steps: tuple[Path, list[Weights]], capsys: pytest.CaptureFixture[str]
 ) -> None:

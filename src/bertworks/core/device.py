@@ -12,6 +12,11 @@ import torch
 
 from bertworks.core.errors import UsageError
 
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None  # type: ignore[assignment]
+
 DeviceName = Literal["auto", "cpu", "cuda"]
 Precision = Literal["auto", "fp32", "bf16"]
 
@@ -28,6 +33,20 @@ class Machine:
         if self.precision == "fp32":
             return nullcontext()
         return torch.autocast(self.device.type, torch.bfloat16)
+
+    def peak_memory(self) -> int | None:
+        """Return the most bytes in use so far, of the GPU or of this process; None: not known."""
+        if self.device.type == "cuda":
+            return torch.cuda.max_memory_allocated(self.device)
+        if resource is None:
+            return None
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else 1024 * peak  # told in bytes or in kilobytes
+
+    def __str__(self) -> str:
+        if self.device.type == "cuda":
+            return f"{torch.cuda.get_device_name(self.device)}, {self.precision}"
+        return f"CPU, {torch.get_num_threads()} threads, {self.precision}"
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
-"""A comparison in words and tables, for a terminal, as JSON and as Markdown."""
+"""A comparison in words and tables, for a terminal and as JSON."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from bertworks.evaluation.comparison import Comparison, Part
@@ -70,20 +69,6 @@ def notes(found: Comparison) -> list[str]:
     return said
 
 
-def markdown(result: dict[str, Any], *, first: str, second: str) -> str:
-    """Return a comparison as a page of Markdown."""
-    parts = [
-        f"# {first} and {second}",
-        f"{result['examples']:,} examples about {result['texts']:,} texts.",
-        f"**{result['verdict'][:1].upper()}{result['verdict'][1:]}.**",
-    ]
-    for name in ("scores", "labels", "slices"):
-        if name in result:
-            parts += [f"## {name.capitalize()}", _table(result[name])]
-    parts.append("\n".join(f"- {note}" for note in result["notes"]))
-    return "\n\n".join(parts) + "\n"
-
-
 def _told(one: Difference) -> Row:
     return {
         "first": one.first,
@@ -99,12 +84,6 @@ def _part(kind: str, part: Part) -> Row:
     names = ("first", "second", "difference", "low", "high", "p")
     told = _told(part.difference) if part.difference else dict.fromkeys(names)
     return {kind: part.name, "examples": part.num_examples, **told, "note": part.note}
-
-
-def _table(rows: Sequence[Row]) -> str:
-    header = [name.replace("_", " ") for name in rows[0]]
-    lines = [header, ["---"] * len(header), *([_shown(v) for v in row.values()] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _shown(value: Any) -> str:

@@ -5,7 +5,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bertworks.core.errors import DataError
 from bertworks.core.progress import say
@@ -16,25 +16,27 @@ from bertworks.evaluation.gold_checks import AnswerCheck, ChoiceCheck, ScoreChec
 from bertworks.evaluation.label_checks import LabelCheck
 from bertworks.evaluation.text_checks import CharacterCheck, LengthCheck
 
+E = TypeVar("E")
 RARE = 5  # examples of a label, below which it is rare
 _VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\(.*\)|\d[\d,.]*")
 
 
 def make_checks(
-    *, rare: int = RARE, similarity: float = 1.0, all_labels: bool = True
+    *, rare: int = RARE, similarity: float = 1.0, all_labels: bool = True, copies: bool = True
 ) -> list[Check]:
     """Return all checks that need no tokenizer; with a similarity below 1 near copies are found.
 
-    With `all_labels` the first file has all labels that there are.
+    With `all_labels` the first file has all labels that there are. The checks for copies remember
+    every row, so whoever reads a file of any size leaves them out.
     """
+    of_copies: list[Check] = [CopyCheck(similarity=similarity), PassageCheck()] if copies else []
     return [
         LabelCheck(rare=rare, all_labels=all_labels),
         ScoreCheck(),
         AnswerCheck(),
         ChoiceCheck(),
         TagCheck(),
-        CopyCheck(similarity=similarity),
-        PassageCheck(),
+        *of_copies,
         CharacterCheck(),
         LengthCheck(),
     ]
@@ -43,9 +45,21 @@ def make_checks(
 def look(parts: Mapping[str, Iterable[Any]], checks: Sequence[Check]) -> list[Finding]:
     """Let all checks look at the examples of files, the first of which is to train on."""
     for part, examples in parts.items():
-        for example in examples:
-            for check in checks:
-                check.add(part, example)
+        for _ in watched(part, examples, checks):
+            pass
+    return found_by(checks)
+
+
+def watched(part: str, examples: Iterable[E], checks: Sequence[Check]) -> Iterator[E]:
+    """Let all checks look at the examples of a file on their way."""
+    for example in examples:
+        for check in checks:
+            check.add(part, example)
+        yield example
+
+
+def found_by(checks: Sequence[Check]) -> list[Finding]:
+    """Return what checks have found, the worst first."""
     return worst_first(finding for check in checks for finding in check.findings())
 
 
@@ -77,8 +91,8 @@ def bad_rows(part: str, quarantine: Quarantine) -> Iterator[Finding]:
 
 def check_before_training(
     train: Path, dev: Path, examples: Sequence[Sequence[Any]], *, flags: Sequence[str] = ()
-) -> None:
-    """Stop when what is trained could not be scored, and say what is worrying.
+) -> list[Finding]:
+    """Stop when what is trained could not be scored, say what is worrying, and return it all.
 
     The flags are those by which the files are read.
     """
@@ -95,3 +109,4 @@ def check_before_training(
     if worrying:
         others = ["--against", str(dev)] if dev != train else []
         say(f"more: {shlex.join(['bertworks', 'check', str(train), *others, *flags])}")
+    return findings

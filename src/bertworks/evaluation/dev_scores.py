@@ -9,6 +9,7 @@ from bertworks.core.device import Machine
 from bertworks.core.errors import UsageError
 from bertworks.core.progress import say
 from bertworks.data.packing import Features
+from bertworks.evaluation.answer_views import Gallery
 from bertworks.evaluation.calibration import fit_temperature
 from bertworks.evaluation.scoring import Judge, judge_task
 from bertworks.evaluation.statistics import Interval
@@ -45,15 +46,18 @@ class DevScores:
         self.sets = sets  # by the names of their tasks
         self.machine = machine
         self.choose_by = choose_by  # None: the first score
-        self._judges: dict[str, Judge] = {}
+        self.judges: dict[str, Judge] = {}  # of the last answers, by the names of their tasks
 
-    def score(self, step: int = 0) -> Evaluation:
+    def score(self, step: int = 0, *, galleries: Mapping[str, Gallery] | None = None) -> Evaluation:
         """Score the model as it is; those of several tasks bear their names."""
-        self._judges = {
-            name: judge_task(self._answerer(name), dev.examples, dev.windows)
+        shown = galleries or {}
+        self.judges = {
+            name: judge_task(
+                self._answerer(name), dev.examples, dev.windows, gallery=shown.get(name)
+            )
             for name, dev in self.sets.items()
         }
-        metrics = _joined({name: judge.metrics() for name, judge in self._judges.items()})
+        metrics = _joined({name: judge.metrics() for name, judge in self.judges.items()})
         chosen = next(iter(metrics)) if self.choose_by is None else self.choose_by
         if chosen not in metrics:
             known = ", ".join(metrics)
@@ -69,7 +73,7 @@ class DevScores:
 
     def intervals(self) -> dict[str, Interval]:
         """Return the range of each score as it was last found; a mean of tasks has none."""
-        found = {name: judge.intervals() for name, judge in self._judges.items()}
+        found = {name: judge.intervals() for name, judge in self.judges.items()}
         if len(found) == 1:
             return next(iter(found.values()))
         return {f"{name}_{score}": one for name, own in found.items() for score, one in own.items()}

@@ -1,26 +1,42 @@
-"""The page a person looks at: one self-contained HTML file with tables, curves and bars."""
+"""The page a person looks at: one self-contained HTML file with tables and pictures."""
 
 import math
 import re
 from collections.abc import Sequence
 from html import escape
 
-Point = tuple[float, float]
+from bertworks.evaluation.charts import (
+    bar_chart,
+    cell_chart,
+    curve_chart,
+    diagonal_chart,
+    forest_chart,
+    legend,
+)
+from bertworks.evaluation.report_blocks import (
+    Block,
+    Cards,
+    Cell,
+    Code,
+    Curves,
+    Diagonal,
+    Estimate,
+    Examples,
+    Forest,
+    Heading,
+    Matrix,
+    Piece,
+    Point,
+    Shown,
+    Table,
+    Text,
+    number,
+)
+from bertworks.evaluation.report_style import STYLE
 
-STYLE = """
-:root { color-scheme: light dark; --line: #8886; --soft: #8881; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 54rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
-table { border-collapse: collapse; display: block; overflow-x: auto; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
-.number { text-align: right; }
-pre { background: var(--soft); padding: .8rem; overflow-x: auto; border-radius: .3rem; white-space: pre-wrap; }
-svg { width: 100%; height: auto; } svg text { font: 12px system-ui, sans-serif; fill: currentColor; }
-.note { opacity: .75; } figure { margin: 1rem 0; } figcaption { font-weight: 600; }
-"""
-_NUMBER = re.compile(r"[-−]?[\d.,]+ ?%?|none|nan|inf")
-COLORS = ("#2f6fde", "#d9662b", "#2e9e5b", "#a24bc4")
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 720, 260, 56, 30, 12, 12
+_NUMBER = re.compile(r"[-−+]?[\d.,]+(e[-+]\d+)? ?%?|none|nan|inf|–|no number")
+MOST_COUNTED = 24  # labels of a matrix whose cells can be read as numbers
+TURNED = 6  # labels from which their names stand upright above a matrix
 
 
 class Page:
@@ -30,46 +46,48 @@ class Page:
         self.title = title
         self.parts = [f"<h1>{escape(title)}</h1>"]
 
+    def add(self, block: Block) -> None:
+        """Add whatever a report is made of."""
+        match block:
+            case Heading():
+                level = block.level
+                self.parts.append(f"<h{level}>{escape(block.text)}</h{level}>")
+            case Text():
+                note = ' class="note"' * block.is_note
+                self.parts.append(f"<p{note}>{escape(block.text)}</p>")
+            case Code():
+                self.parts.append(f"<pre>{escape(block.text)}</pre>")
+            case Table():
+                self.parts.append(_table(block.header, block.rows))
+            case Curves():
+                self.parts += _curves(block)
+            case _:
+                self.parts.append(_picture(block))
+
     def heading(self, text: str) -> None:
         """Begin a section."""
-        self.parts.append(f"<h2>{escape(text)}</h2>")
+        self.add(Heading(text))
 
     def text(self, text: str) -> None:
         """Add a paragraph."""
-        self.parts.append(f"<p>{escape(text)}</p>")
+        self.add(Text(text))
 
     def code(self, text: str) -> None:
         """Add something to copy."""
-        self.parts.append(f"<pre>{escape(text)}</pre>")
+        self.add(Code(text))
 
-    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
         """Add a table; an empty one says so."""
-        if not rows:
-            self.parts.append('<p class="note">none</p>')
-            return
-        is_number = [all(map(_is_number, column)) for column in zip(*rows, strict=True)]
-        lines = [_row("th", header, is_number), *(_row("td", row, is_number) for row in rows)]
-        self.parts.append(f"<table>{''.join(lines)}</table>")
+        self.add(Table(header, rows))
 
     def curves(self, title: str, curves: dict[str, list[Point]]) -> None:
         """Add a chart of one or more curves over the same axis; what is no number is counted."""
-        finite = {name: [p for p in curve if _is_finite(p)] for name, curve in curves.items()}
-        shown = {name: points for name, points in finite.items() if len(points) > 1}
-        if shown:
-            chart = _legend(list(shown)) + _chart(shown)
-            self.parts.append(f"<figure><figcaption>{escape(title)}</figcaption>{chart}</figure>")
-        lost = sum(len(curves[name]) - len(finite[name]) for name in curves)
-        if lost:
-            self.parts.append(
-                f'<p class="note">{escape(title)}: {lost} values that are no finite numbers '
-                "are not drawn.</p>"
-            )
+        self.add(Curves(title, curves))
 
     def bars(self, title: str, bars: Sequence[tuple[str, float]]) -> None:
         """Add a chart of named numbers of at least zero, side by side."""
         if bars:
-            chart = f"<figcaption>{escape(title)}</figcaption>{_bars(bars)}"
-            self.parts.append(f"<figure>{chart}</figure>")
+            self.parts.append(_figure(title, bar_chart(bars)))
 
     def html(self) -> str:
         """Return the whole page."""
@@ -82,91 +100,147 @@ class Page:
         )
 
 
-def _is_number(cell: str) -> bool:
-    return _NUMBER.fullmatch(str(cell)) is not None
+def _picture(block: Block) -> str:
+    match block:
+        case Cards():
+            return _cards(block)
+        case Matrix():
+            return _matrix(block)
+        case Diagonal():
+            points = [point for point in block.points if all(map(math.isfinite, point))]
+            chart = diagonal_chart(points, axes=block.axes)
+            return _figure(block.title, chart) if points else ""
+        case Forest():
+            rows = [row for row in block.rows if row.bounds and _is_finite((row.value or 0.0, 0.0))]
+            return _figure(block.title, forest_chart(rows)) if rows else ""
+        case Examples():
+            return "\n".join(map(_example, block.examples))
+    raise TypeError(f"a page knows no {type(block).__name__}")
+
+
+def _figure(title: str, chart: str, *, kind: str = "picture") -> str:
+    return f"<figure class={kind}><figcaption>{escape(title)}</figcaption>{chart}</figure>"
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+    if not rows:
+        return '<p class="note">none</p>'
+    is_number = [all(map(_is_number, column)) for column in zip(*rows, strict=True)]
+    head = f"<thead>{_row('th', header, is_number)}</thead>"
+    body = "".join(_row("td", row, is_number) for row in rows)
+    return f"<table>{head}<tbody>{body}</tbody></table>"
+
+
+def _row(cell: str, values: Sequence[Cell], is_number: Sequence[bool]) -> str:
+    """Return a row; columns of numbers end at the right, so that they can be compared."""
+    cells = (
+        f"<{cell}{' class=number' * right}>{_shown(value)}</{cell}>"
+        for value, right in zip(values, is_number, strict=True)
+    )
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _shown(value: Cell) -> str:
+    if not isinstance(value, Estimate):
+        return escape(str(value))
+    return escape(number(value.value)) + _range(value)
+
+
+def _range(estimate: Estimate) -> str:
+    """Return the bounds of an estimate, and of a share also as a picture."""
+    if estimate.bounds is None:
+        return ""
+    low, high = estimate.bounds
+    told = f"<small>{number(low)} to {number(high)}</small>"
+    if not 0 <= low <= high <= 1:
+        return told
+    ends = f"--from:{100 * low:.1f}%;--to:{max(100 * high, 100 * low + 1):.1f}%"
+    return f'{told}<i class="range" style="{ends}"></i>'
+
+
+def _is_number(cell: Cell) -> bool:
+    return isinstance(cell, Estimate) or _NUMBER.fullmatch(str(cell)) is not None
+
+
+def _cards(block: Cards) -> str:
+    cards = (
+        f"<div><dt>{escape(card.name)}</dt><dd>{_shown(card)}</dd></div>" for card in block.cards
+    )
+    return f'<dl class="cards">{"".join(cards)}</dl>'
+
+
+def _curves(block: Curves) -> list[str]:
+    """Return a chart of what can be drawn, and a sentence about what cannot."""
+    finite = {name: [p for p in curve if _is_finite(p)] for name, curve in block.curves.items()}
+    shown = {name: points for name, points in finite.items() if len(points) > 1}
+    parts = []
+    if shown:
+        chart = legend(list(shown)) + curve_chart(shown, mark=block.mark)
+        parts.append(_figure(block.title, chart, kind="curves"))
+    lost = sum(len(block.curves[name]) - len(finite[name]) for name in block.curves)
+    if lost:
+        parts.append(
+            f'<p class="note">{escape(block.title)}: {lost} values that are no finite numbers '
+            "are not drawn.</p>"
+        )
+    return parts
 
 
 def _is_finite(point: Point) -> bool:
     return all(map(math.isfinite, point))
 
 
-def _row(cell: str, values: Sequence[str], is_number: Sequence[bool]) -> str:
-    """Return a row; columns of numbers end at the right, so that they can be compared."""
-    cells = (
-        f"<{cell}{' class=number' * right}>{escape(str(value))}</{cell}>"
-        for value, right in zip(values, is_number, strict=True)
+def _matrix(block: Matrix) -> str:
+    """Return a table of counts, or a picture where there are too many of them to read."""
+    if len(block.labels) > MOST_COUNTED:
+        return f'<figure class="wide">{cell_chart(block.labels, block.counts)}</figure>'
+    turned = ' class="turned"' * (len(block.labels) > TURNED)
+    head = "".join(f"<th{turned}>{escape(label)}</th>" for label in block.labels)
+    rows = []
+    for order, (label, counts) in enumerate(zip(block.labels, block.counts, strict=True)):
+        total = sum(counts)
+        cells = "".join(
+            _count(count, total, is_hit=order == column) for column, count in enumerate(counts)
+        )
+        rows.append(f'<tr><th class="side">{escape(label)}</th>{cells}</tr>')
+    return (
+        f'<table class="matrix"><thead><tr><th class="side">gold ↓ answer →</th>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>"
     )
-    return f"<tr>{''.join(cells)}</tr>"
 
 
-def _chart(curves: dict[str, list[Point]]) -> str:
-    xs = [x for points in curves.values() for x, _ in points]
-    ys = [y for points in curves.values() for _, y in points]
-    low, high = min(ys), max(ys)
-    margin = (high - low or abs(high) or 1.0) * 0.05
-    box = (min(xs), max(xs), low - margin, high + margin)
-    parts = [_axes(box)]
-    for number, points in enumerate(curves.values()):
-        color = COLORS[number % len(COLORS)]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (_place(point, box) for point in points))
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="1.8"/>')
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{"".join(parts)}</svg>'
+def _count(count: int, total: int, *, is_hit: bool) -> str:
+    if not count:
+        return '<td class="zero">0</td>'
+    kind = "hit" if is_hit else "miss"
+    return f'<td class="{kind}" style="--share:{10 + 60 * count / total:.0f}%">{count:,}</td>'
 
 
-def _bars(bars: Sequence[tuple[str, float]]) -> str:
-    width = (WIDTH - LEFT - RIGHT) / len(bars)
-    highest = max(number for _, number in bars) or 1
-    parts = []
-    for place, (name, number) in enumerate(bars):
-        x, height = LEFT + place * width, number / highest * (HEIGHT - BOTTOM - 2 * TOP)
-        y, middle = HEIGHT - BOTTOM - height, x + width / 2
-        parts.append(
-            f'<rect x="{x + 1:.1f}" y="{y:.1f}" width="{max(width - 2, 1):.1f}" '
-            f'height="{height:.1f}" fill="{COLORS[0]}"/>'
-            f'<text x="{middle:.1f}" y="{y - 4:.1f}" text-anchor="middle">{_brief(number)}</text>'
-            f'<text x="{middle:.1f}" y="{HEIGHT - 8}" text-anchor="middle">{escape(name)}</text>'
-        )
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{"".join(parts)}</svg>'
-
-
-def _brief(number: float) -> str:
-    """Write a count so that it fits above a bar."""
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= 10 * size:
-            return f"{number / size:,.0f}{letter}"
-    return f"{number:,.0f}"
-
-
-def _legend(names: Sequence[str]) -> str:
-    """Name the curves above the chart, where no curve can run over them."""
-    colored = (
-        f'<span style="color:{COLORS[number % len(COLORS)]}">{escape(name)}</span>'
-        for number, name in enumerate(names)
+def _example(shown: Shown) -> str:
+    told = [f"<span>line {shown.line:,}</span>"]
+    if shown.confidence is not None:
+        told.append(f"<span>confidence {number(shown.confidence)}</span>")
+    texts = "".join(_text(name, pieces) for name, pieces in shown.texts.items())
+    return (
+        f'<article class="example"><header>{"".join(told)}</header>{texts}'
+        f"{_verdict('gold', shown.gold)}{_verdict('answer', shown.answer)}</article>"
     )
-    return f"<div>{' · '.join(colored)}</div>"
 
 
-def _axes(box: tuple[float, float, float, float]) -> str:
-    x_low, x_high, y_low, y_high = box
-    parts = []
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        value = y_low + share * (y_high - y_low)
-        _, y = _place((x_low, value), box)
-        parts.append(
-            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#8884"/>'
-            f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:.3g}</text>'
-        )
-        step = x_low + share * (x_high - x_low)
-        x, _ = _place((step, y_low), box)
-        anchor = {0.0: "start", 1.0: "end"}.get(share, "middle")
-        parts.append(
-            f'<text x="{x:.1f}" y="{HEIGHT - 8}" text-anchor="{anchor}">{step:,.0f}</text>'
-        )
-    return "".join(parts)
+def _verdict(side: str, words: str) -> str:
+    told = f'<span class="name">{side}</span><b class="{side}">{escape(words)}</b>'
+    return f'<p class="verdict" dir="auto">{told}</p> '
 
 
-def _place(point: Point, box: tuple[float, float, float, float]) -> Point:
-    x_low, x_high, y_low, y_high = box
-    x = LEFT + (point[0] - x_low) / ((x_high - x_low) or 1) * (WIDTH - LEFT - RIGHT)
-    y = HEIGHT - BOTTOM - (point[1] - y_low) / ((y_high - y_low) or 1) * (HEIGHT - BOTTOM - TOP)
-    return x, y
+def _text(name: str, pieces: Sequence[Piece]) -> str:
+    label = f'<span class="name">{escape(name)}</span>' if name else ""
+    return f'<p dir="auto">{label}{"".join(map(_piece, pieces))}</p>'
+
+
+def _piece(piece: Piece) -> str:
+    text = escape(piece.text)
+    if piece.is_gap:
+        return f'<span class="gap">{text}</span>'
+    sides = {"gold": piece.gold, "answer": piece.answer, "place": piece.place}
+    kind = "right" if piece.is_right else " ".join(side for side, label in sides.items() if label)
+    return f'<mark class="{kind}">{text}<sub>{escape(piece.marks)}</sub></mark>' if kind else text

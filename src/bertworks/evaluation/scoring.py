@@ -14,6 +14,7 @@ from bertworks.core.pieces import IGNORE
 from bertworks.data.example_rows import subject_of
 from bertworks.data.examples import Example
 from bertworks.data.packing import Features
+from bertworks.evaluation.answer_views import Gallery
 from bertworks.evaluation.bootstrap import intervals
 from bertworks.evaluation.calibration import Calibration, Reliability
 from bertworks.evaluation.statistics import Interval
@@ -72,6 +73,20 @@ class Judge:
         occurring = {label: one for label, one in found.items() if support[label]}
         return intervals(occurring, np.array(self._units))
 
+    def label_rows(self) -> dict[str, dict[str, float | None]]:
+        """Return the scores of each label with the range of its F1; one that is absent has none."""
+        found, ranges = self.by_label(), self.label_intervals()
+        rows: dict[str, dict[str, float | None]] = {}
+        for label, row in found.items():
+            interval = ranges.get(label)
+            rows[label] = {
+                **{name: value if row["support"] else None for name, value in row.items()},
+                "support": row["support"],
+                "f1_low": interval.low if interval else None,
+                "f1_high": interval.high if interval else None,
+            }
+        return rows
+
     def brier_interval(self) -> Interval | None:
         """Return the Brier score with its range; None where an answer has no chances."""
         squares = self._reliability.squares
@@ -85,9 +100,13 @@ class Judge:
 
 
 def judge_task(
-    answerer: Answerer, examples: Sequence[Example], windows: Sequence[list[Features]]
+    answerer: Answerer,
+    examples: Sequence[Example],
+    windows: Sequence[list[Features]],
+    *,
+    gallery: Gallery | None = None,
 ) -> Judge:
-    """Judge a model's answers to the examples that it is tuned on.
+    """Judge a model's answers to the examples that it is tuned on, and perhaps keep the worst.
 
     A scorer that has a threshold takes the best one: a network may be good long before its answers
     reach the usual one.
@@ -95,7 +114,9 @@ def judge_task(
     task, answers = answerer.task, answerer.answer(examples, windows)
     judge = Judge(task.tuned(examples, answers) if isinstance(task, Tunable) else task)
     for example, given in zip(examples, answers, strict=True):
-        judge.add(example, given)
+        verdict = judge.add(example, given)
+        if gallery is not None:
+            gallery.add(example, given, verdict)
     return judge
 
 

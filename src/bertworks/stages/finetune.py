@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bertworks.core.artifact import MANIFEST, Origin, read_object, refuse_existing
+from bertworks.core.artifact import MANIFEST, Origin, read_object, refuse_existing, saving
 from bertworks.core.device import Machine, prepare
 from bertworks.core.errors import DataError, TrainingError, UsageError
 from bertworks.core.lines import STANDARD_INPUT
@@ -17,11 +17,25 @@ from bertworks.core.settings import as_command, as_json
 from bertworks.data.example_batches import ExampleBatches, MixedBatches
 from bertworks.data.packing import Features
 from bertworks.data.rows import find_form, only_pairs, parse_columns, read_examples
+from bertworks.evaluation.answer_parts import Scores
+from bertworks.evaluation.answer_views import Gallery
 from bertworks.evaluation.data_check import check_before_training
 from bertworks.evaluation.dev_scores import DevScores, DevSet
+from bertworks.evaluation.findings import Finding, worst_first
 from bertworks.evaluation.floors import SeedScores, has_collapsed, majority_metrics
+from bertworks.evaluation.full_report import (
+    Part,
+    Report,
+    again,
+    dev_parts,
+    findings_of,
+    fingerprint,
+    training_report,
+)
 from bertworks.evaluation.piece_checks import unknown_warning
-from bertworks.serving.model_folder import OpenModel, open_model, save_model, tasks_of
+from bertworks.evaluation.run_parts import SeedRow, Seeds, Speed
+from bertworks.evaluation.training_curves import course_of
+from bertworks.serving.model_folder import OpenModel, open_model, tasks_of, write_model
 from bertworks.stages.finetune_plan import plan_of
 from bertworks.stages.settings import FinetuneSettings
 from bertworks.stages.task_list import TaskSource, task_sources
@@ -31,7 +45,7 @@ from bertworks.tasks.metrics import scikit_learn
 from bertworks.tasks.task import Task
 from bertworks.training.loop import train
 from bertworks.training.plan import Evaluation
-from bertworks.training.run import FREE_SETTINGS, Run, is_finished, refuse_taken
+from bertworks.training.run import FREE_SETTINGS, Counters, Run, is_finished, read_log, refuse_taken
 
 FLOOR_WORDS = "one and the same answer for all scores"
 FREE = FREE_SETTINGS - {"patience"}  # here it is how long training goes on
@@ -74,21 +88,32 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
     if plan.gives_up(at.step, best_step=at.best_step):
         say(f"no gain in {plan.patience} epochs, so training ended after step {at.step}")
     scores.tune()
-    found, intervals = scores.score(), scores.intervals()
-    _warn_of_collapse(found, floor)
-    metrics = found.metrics
-    ranges = {name: (one.low, one.high) for name, one in intervals.items()}
-    extra = {"dev": metrics, "dev_intervals": ranges, "dev_floor": floor, "best_step": at.best_step}
-    save_model(settings.out, opened.model, opened.tokenizer, origin=origin, extra=extra)
+    told, shown = _last_scores(learned, scores, floor)
+    work = _work(settings, running, at)
+    report = training_report(
+        f"Fine-tuning of {settings.model.name}",
+        shown,
+        course_of(read_log(settings.out), best_step=at.best_step),
+        last=[
+            *_data_parts(learned, origin),
+            Speed.of(machine, time.monotonic() - started, work),
+            again(origin),
+        ],
+    )
+    with saving(settings.out, kind="model", origin=origin) as folder:
+        extra = {**told, "best_step": at.best_step}
+        write_model(folder, opened.model, opened.tokenizer, extra=extra)
+        report.write(folder)
     return {
         "model": str(settings.out),
         "task": ", ".join(one.task.name for one in learned),
         "best_epoch": at.best_step / batches.steps_per_epoch,
         "seconds": time.monotonic() - started,
         "bad_rows": quarantine.num_bad,
-        **{f"dev_{name}": value for name, value in metrics.items()},
+        **{f"dev_{name}": value for name, value in told["dev"].items()},
         "intervals": [
-            {"score": name, "low": low, "high": high} for name, (low, high) in ranges.items()
+            {"score": name, "low": low, "high": high}
+            for name, (low, high) in told["dev_intervals"].items()
         ],
     }
 
@@ -101,6 +126,7 @@ class _Learned:
     task: Task
     training: Sequence[Any]
     dev: Sequence[Any]
+    findings: Sequence[Finding]
 
 
 def _read(source: TaskSource, quarantine: Quarantine, own: Mapping[str, Task]) -> _Learned:
@@ -128,8 +154,8 @@ def _read(source: TaskSource, quarantine: Quarantine, own: Mapping[str, Task]) -
         of = f" of {source.name}" if source.name else ""
         say(f"task{of}: {named}, guessed from the columns")
     examples = (training, dev)
-    check_before_training(source.train, source.dev, examples, flags=source.reading_flags)
-    return _Learned(source, task, training, dev)
+    findings = check_before_training(source.train, source.dev, examples, flags=source.reading_flags)
+    return _Learned(source, task, training, dev, findings)
 
 
 def _open(
@@ -230,14 +256,49 @@ def _origin(
     if settings.several.tasks:
         inputs["tasks"] = settings.several.tasks
     for source in sources:
-        before = f"{source.name} " if source.name else ""
-        inputs |= {f"{before}train": source.train, f"{before}dev": source.dev}
+        inputs |= {
+            _input_name(source, "train"): source.train,
+            _input_name(source, "dev"): source.dev,
+        }
     return Origin(
         command=as_command("finetune", settings),
         settings={**as_json(settings), **found},
         seed=settings.seed,
         inputs=inputs,
     )
+
+
+def _last_scores(
+    learned: Sequence[_Learned], scores: DevScores, floor: float | None
+) -> tuple[dict[str, Any], dict[str, list[Part]]]:
+    """Score the model as it is kept; return what is saved of that, and what the report shows."""
+    galleries = {one.task.name: Gallery(one.task.labels) for one in learned}
+    found = scores.score(galleries=galleries)
+    _warn_of_collapse(found, floor)
+    ranges = {name: (one.low, one.high) for name, one in scores.intervals().items()}
+    told = {"dev": found.metrics, "dev_intervals": ranges, "dev_floor": floor}
+    return told, dev_parts(scores, galleries)
+
+
+def _work(settings: FinetuneSettings, running: Run, at: Counters) -> dict[str, float]:
+    """Return what was done since the run began or went on."""
+    num_steps = at.step - running.resumed_after
+    return {"steps": num_steps, "examples": num_steps * settings.batch_size}
+
+
+def _input_name(source: TaskSource, part: str) -> str:
+    return f"{source.name} {part}" if source.name else part
+
+
+def _data_parts(learned: Sequence[_Learned], origin: Origin) -> list[Part]:
+    """Return what was found in the data, and what they are."""
+    rows = {
+        _input_name(one.source, part): len(examples)
+        for one in learned
+        for part, examples in (("train", one.training), ("dev", one.dev))
+    }
+    findings = worst_first(found for one in learned for found in one.findings)
+    return [findings_of(findings), fingerprint(origin, rows)]
 
 
 def _run_seeds(settings: FinetuneSettings) -> dict[str, Any]:
@@ -263,7 +324,9 @@ def _run_seeds(settings: FinetuneSettings) -> dict[str, Any]:
     opened = open_model(out / f"seed-{best}")
     extra = {"dev": found[best], "dev_floor": floor, "best_seed": best, "seeds": found}
     extra["collapsed"] = collapsed
-    save_model(out, opened.model, opened.tokenizer, origin=origin, extra=extra)
+    with saving(out, kind="model", origin=origin) as folder:
+        write_model(folder, opened.model, opened.tokenizer, extra=extra)
+        _seeds_report(origin, chosen, scores, found[best]).write(folder)
     return {
         "model": str(out),
         "best_seed": best,
@@ -272,6 +335,26 @@ def _run_seeds(settings: FinetuneSettings) -> dict[str, Any]:
         f"dev_{chosen}_deviation": scores.deviation,
         "collapsed": collapsed,
     }
+
+
+def _seeds_report(
+    origin: Origin, chosen: str, scores: SeedScores, metrics: Mapping[str, float]
+) -> Report:
+    best, collapsed = scores.best, scores.collapsed
+    rows = tuple(
+        SeedRow(seed, score, seed == best, seed in collapsed)
+        for seed, score in scores.scores.items()
+    )
+    return Report(
+        title=f"Fine-tuning with {len(rows)} seeds",
+        summary=f"The best seed is {best}; seed-{best}/report.html tells all of it.",
+        parts=[
+            Scores.of_metrics(metrics, {}, of=f"of seed {best} on dev"),
+            Seeds(chosen, rows, scores.mean, scores.deviation, scores.floor),
+            fingerprint(origin),
+            again(origin),
+        ],
+    )
 
 
 def _refuse_collapse(scores: SeedScores, chosen: str, out: Path) -> None:

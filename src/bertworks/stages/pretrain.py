@@ -18,8 +18,12 @@ from bertworks.data.masking import Masking
 from bertworks.data.own_parts import OwnParts
 from bertworks.data.phases import PhasedBatches
 from bertworks.data.shards import Shards
+from bertworks.evaluation.answer_parts import Scores
+from bertworks.evaluation.full_report import Part, Report, again, fingerprint
 from bertworks.evaluation.judge import Judge, MoreScores
 from bertworks.evaluation.probe import Probe
+from bertworks.evaluation.run_parts import Speed, Warnings
+from bertworks.evaluation.training_curves import course_of
 from bertworks.interop.hugging_face import open_folder
 from bertworks.interop.sentence_transformers import encoder_folder
 from bertworks.model.config import EncoderConfig
@@ -88,15 +92,26 @@ def _run(settings: PretrainSettings, crew: Crew) -> dict[str, Any]:
         raise UsageError(f"--budget {settings.budget} was over before the first step; raise it")
     with whole(model):
         final = judge.final_score().agreed(crew)
-    warnings = judge.warnings(final, read_log(settings.out), clip=settings.clip)
+    log = read_log(settings.out)
+    warnings = judge.warnings(final, log, clip=settings.clip)
     for sentence in warnings.values():
         say(f"warning: {sentence}")
+    done = {"steps": at.step - training.resumed_after}
+    parts: list[Part] = [
+        Scores.of_metrics(final.metrics, {}, of="on held-out text"),
+        course_of(log, best_step=at.best_step),
+        Warnings(tuple(warnings.values())),
+        fingerprint(origin),
+        Speed.of(machine, time.monotonic() - started, done),
+        again(origin),
+    ]
     extra = {"held_out": final.metrics, "best_step": at.best_step, "warnings": warnings}
     with whole(model):  # once more, for scoring has parted its weights again
         if not crew.is_first:
             return {}
         with saving(settings.out, kind="model", origin=origin) as folder:
             write_learner(folder, model, tokenizer, extra=extra)
+            Report(title=f"Pre-training on {settings.shards.name}", parts=parts).write(folder)
     return {
         "model": str(settings.out),
         "steps": at.step,

@@ -87,6 +87,7 @@ class Run:
         self.writers = ALONE  # those who write a checkpoint together
         self.checkpoints = folder / "checkpoints"
         self.log = folder / "log.jsonl"
+        self.resumed_after = 0  # the step after which this process has gone on
         self._torn: set[int] = set()  # steps whose checkpoint was passed over
         refuse_strangers(crew, origin)
         crew.lead(lambda: self._begin(resume=resume, is_shared=is_shared))
@@ -116,6 +117,7 @@ class Run:
         counters = Counters() if newest is None else self._load(newest, model, optimizer, average)
         if newest is not None:
             say(f"resuming after step {counters.step}")
+        self.resumed_after = counters.step
         self._cut_log(counters.step)
         return counters
 
