@@ -11,6 +11,7 @@ from bertworks.evaluation.answer_parts import Differences
 from bertworks.evaluation.comparison import compare
 from bertworks.evaluation.comparison_report import comparison_rows
 from bertworks.evaluation.full_report import Report, again, fingerprint
+from bertworks.evaluation.statistics import CONFIDENCE
 from bertworks.evaluation.verdicts import open_verdicts
 from bertworks.stages.settings import CompareSettings
 
@@ -40,7 +41,10 @@ def run(settings: CompareSettings) -> dict[str, Any]:
 def _report(settings: CompareSettings, result: Mapping[str, Any], origin: Origin) -> Report:
     """Return the differences of both in pictures and tables."""
     rows = {
-        "scores": [{**row, "note": _tested(row)} for row in result["scores"]],
+        "scores": [
+            {**row, "score": row["score"].replace("_", " "), "note": _tested(row)}
+            for row in result["scores"]
+        ],
         "labels": result.get("labels"),
         "slices": result.get("slices"),
     }
@@ -56,5 +60,6 @@ def _report(settings: CompareSettings, result: Mapping[str, Any], origin: Origin
 
 def _tested(row: Mapping[str, Any]) -> str:
     """Say how a score was tested, and how many more texts would tell."""
-    more = f"; {row['more_texts']:,} more texts would tell" if row["more_texts"] else ""
+    is_open = row["more_texts"] and row["p"] >= 1 - CONFIDENCE
+    more = f"; {row['more_texts']:,} more texts would tell" if is_open else ""
     return f"{row['test']}{more}"
