@@ -88,6 +88,25 @@ def test_other_scores_are_chosen_from_in_the_same_way(make_scores) -> None:
     assert make_scores(mood, size).chosen(floors) == pytest.approx(0.6)
     assert make_scores(mood, size, choose_by="size_accuracy").chosen(floors) == 0.8
     assert make_scores(mood, choose_by="auc").chosen({"mood": {"accuracy": 0.4}}) is None
+    by_size = make_scores(mood, size, choose_by="size_accuracy")
+    assert by_size.chosen({"mood": {}, "size": {"accuracy": 0.8}}) == 0.8
+    assert by_size.chosen({"mood": {"accuracy": 0.4}, "size": {}}) is None
+    assert by_size.chosen({"mood": {}, "size": {}}) is None
+
+
+def test_an_error_is_not_chosen_by_for_its_largest_would_win(config, tokenizer, machine) -> None:
+    task = make_task("score", mean=0.0, deviation=1.0)
+    examples = [TextExample(text, score=float(n), line=n) for n, text in enumerate(TEXTS)]
+    dev = DevSet(examples, windows_of(task, examples, tokenizer, longest=67))
+    scores = DevScores(
+        TaskModel(config, [task], seed=3),
+        tokenizer,
+        {"score": dev},
+        machine=machine,
+        choose_by="mean_absolute_error",
+    )
+    with pytest.raises(UsageError, match="would choose the largest error"):
+        scores.score()
 
 
 def test_scores_of_several_tasks_have_intervals_under_their_names(make_scores) -> None:

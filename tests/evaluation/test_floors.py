@@ -68,6 +68,17 @@ def test_answers_that_lie_in_the_texts_have_no_floor(floor) -> None:
     assert floor(make_task("choose"), []) == {}
 
 
+def test_gold_that_is_all_alike_has_no_floor_for_one_answer_is_right(floor) -> None:
+    assert floor(make_task("classify", ("a", "b")), texts("aaa")) == {}
+    assert floor(make_task("classify", ("a", "b")), texts("aab")) != {}
+    words = TaggedExample("cat dog", ((0, 3), (4, 7)), ("O", "O"), line=1)
+    assert floor(make_task("tag", ("B-X", "O")), [words]) == {}
+    numbers = [TextExample("cat", score=2.0, line=n) for n in range(3)]
+    assert floor(make_task("score"), numbers) == {}
+    sets = [TextExample("cat", labels=("a",), line=n) for n in range(3)]
+    assert floor(make_task("multilabel", ("a", "b"), prior=[3.0, -1.0]), sets) == {}
+
+
 def test_a_run_has_collapsed_at_its_floor_or_without_a_number() -> None:
     assert has_collapsed(0.5, 0.5)
     assert has_collapsed(math.nan, None)
@@ -83,3 +94,9 @@ def test_seeds_are_summed_up_with_those_that_collapsed() -> None:
     torn = SeedScores({0: math.nan, 1: 0.1})
     assert (torn.best, torn.collapsed) == (1, [0])
     assert SeedScores({0: 0.4}).deviation == 0
+
+
+def test_a_seed_without_a_number_leaves_no_mean_and_no_deviation() -> None:
+    torn = SeedScores({0: math.nan, 1: 0.1, 2: 0.3})
+    assert math.isnan(torn.mean)
+    assert math.isnan(torn.deviation)

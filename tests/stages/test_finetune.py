@@ -695,6 +695,16 @@ def test_seeds_that_all_collapse_are_a_failure_without_a_mean(
     assert not (out / "model.safetensors").exists()
 
 
+def test_a_seed_that_comes_apart_counts_as_collapsed_and_does_not_end_the_others(
+    finetune_words: Words, tmp_path: Path, command: Run
+) -> None:
+    ended = command(*finetune_words(tmp_path / "run", seeds=2, lr=1e38, warmup=0))
+    assert "warning: seed 0 has collapsed: 4 steps in a row" in ended.err
+    assert "warning: seed 1 has collapsed: 4 steps in a row" in ended.err
+    assert "all 2 seeds have collapsed: dev score is nan, nan; look" in ended.err
+    assert ended.code == 1
+
+
 def test_one_run_that_has_collapsed_is_a_warning(
     finetune_words: Words, tmp_path: Path, command: Run
 ) -> None:

@@ -19,6 +19,7 @@ from bertworks.tokenizer.tokenizer import Tokenizer
 from bertworks.training.plan import Evaluation
 
 MEAN = "mean"  # of the first scores of several tasks
+OF_ERRORS = "mean_absolute_error"  # the score of which less is better
 
 
 @dataclass(frozen=True)
@@ -62,13 +63,15 @@ class DevScores:
         if chosen not in metrics:
             known = ", ".join(metrics)
             raise UsageError(f"--choose-by is {chosen!r}, but the scores on dev are {known}")
+        if chosen.endswith(OF_ERRORS):
+            raise UsageError(f"--choose-by {chosen} would choose the largest error; take another")
         return Evaluation(metrics[chosen], metrics)
 
     def chosen(self, of_tasks: Mapping[str, Mapping[str, float]]) -> float | None:
         """Return of such scores the one that chooses the best moment, where it is among them."""
-        if not all(of_tasks.values()):
+        if self.choose_by in (None, MEAN) and not all(of_tasks.values()):
             return None
-        metrics = _joined(of_tasks)
+        metrics = _joined(of_tasks) if any(of_tasks.values()) else {}
         return metrics.get(self.choose_by or next(iter(metrics)))
 
     def intervals(self) -> dict[str, Interval]:
@@ -107,7 +110,7 @@ def _joined(found: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """Return the scores of all tasks; of several, the mean of their first ones before them."""
     if len(found) == 1:
         return dict(next(iter(found.values())))
-    firsts = [next(iter(one.values())) for one in found.values()]
+    firsts = [next(iter(one.values())) for one in found.values() if one]
     named = {
         f"{name}_{metric}": value for name, one in found.items() for metric, value in one.items()
     }

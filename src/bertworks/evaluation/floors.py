@@ -16,6 +16,7 @@ from bertworks.tokenizer.tokenizer import Tokenizer
 
 OF_ONE_LABEL = {"classify", "match", "aspect", "relate"}
 OF_WORDS = {"tag", "intent_slots"}
+WITH_FLOOR = OF_ONE_LABEL | OF_WORDS | {"multilabel", "score"}
 MOST_TRIED = 5  # labels, the most frequent ones
 SURE = 1e4  # the logit of a label that is always given
 
@@ -25,12 +26,15 @@ def majority_metrics(task: Task, dev: DevSet, tokenizer: Tokenizer) -> dict[str,
 
     Of single labels the most frequent ones are tried; words get their most frequent tag, several
     labels each its general chance, and numbers their mean, which correlates with nothing. Tasks
-    whose answers lie in their own texts have no such answer.
+    whose answers lie in their own texts have no such answer, and where all gold is alike it is the
+    right one, so that nothing is told by it.
     """
+    if task.kind not in WITH_FLOOR or _is_alike(task, dev):
+        return {}
     if task.kind == "score":
         return {"pearson": 0.0, "spearman": 0.0}
     found = [_metrics(task, row, dev, tokenizer) for row in _constant_rows(task, dev)]
-    return {name: max(one[name] for one in found) for name in found[0]} if found else {}
+    return {name: max(one[name] for one in found) for name in found[0]}
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,8 @@ class SeedScores:
     @property
     def deviation(self) -> float:
         """The standard deviation of the seeds."""
+        if isnan(self.mean):
+            return self.mean
         return stdev(self.scores.values()) if len(self.scores) > 1 else 0.0
 
 
@@ -82,12 +88,17 @@ def _metrics(task: Task, row: np.ndarray, dev: DevSet, tokenizer: Tokenizer) -> 
     return judge.metrics()
 
 
+def _is_alike(task: Task, dev: DevSet) -> bool:
+    """Tell whether dev asks for one and the same label, tag, set of labels or number."""
+    goals = [window.goals[task.name].values for windows in dev.windows for window in windows]
+    known = {tuple(np.ravel(row)) for goal in goals for row in np.asarray(goal)} - {(IGNORE,)}
+    return len(known) == 1
+
+
 def _constant_rows(task: Task, dev: DevSet) -> list[np.ndarray]:
     """Return what such networks may say, [L] each."""
     if task.kind == "multilabel":
         return [np.zeros(len(task.labels))]  # beside the prior, which the task adds itself
-    if task.kind not in OF_ONE_LABEL | OF_WORDS:
-        return []
     goals = [window.goals[task.name].values for windows in dev.windows for window in windows]
     values = np.concatenate([np.asarray(goal) for goal in goals])
     counts = np.bincount(values[values != IGNORE], minlength=len(task.labels))

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -309,32 +310,40 @@ def _run_seeds(settings: FinetuneSettings) -> dict[str, Any]:
         return {"model": str(out)}
     if settings.resume == "never" or not _is_begun(out):
         refuse_existing(out)
-    found: dict[int, dict[str, float]] = {}
-    floor = None
-    for seed in range(settings.seed, settings.seed + settings.choice.seeds):
-        folder, once = out / f"seed-{seed}", replace(settings.choice, seeds=1)
-        say(f"seed {seed}")
-        run(replace(settings, out=folder, seed=seed, choice=once))
-        told = read_object(folder / "bertworks.json")
-        found[seed], floor = told["dev"], told["dev_floor"]
-    chosen = settings.choice.choose_by or next(iter(found[settings.seed]))
-    scores = SeedScores({seed: metrics[chosen] for seed, metrics in found.items()}, floor)
+    seeds = range(settings.seed, settings.seed + settings.choice.seeds)
+    told = {seed: _run_seed(settings, seed) for seed in seeds}
+    found: dict[int, dict[str, float]] = {seed: one.get("dev", {}) for seed, one in told.items()}
+    floor = next((one["dev_floor"] for one in told.values() if one), None)
+    known = (name for one in found.values() for name in one)
+    chosen = settings.choice.choose_by or next(known, "score")
+    scores = SeedScores({seed: one.get(chosen, nan) for seed, one in found.items()}, floor)
     _refuse_collapse(scores, chosen, out)
     best, collapsed = scores.best, scores.collapsed
     opened = open_model(out / f"seed-{best}")
-    extra = {"dev": found[best], "dev_floor": floor, "best_seed": best, "seeds": found}
-    extra["collapsed"] = collapsed
+    extra = {"dev": found[best], "dev_floor": floor, "best_seed": best, "collapsed": collapsed}
     with saving(out, kind="model", origin=origin) as folder:
-        write_model(folder, opened.model, opened.tokenizer, extra=extra)
+        write_model(folder, opened.model, opened.tokenizer, extra=extra | {"seeds": found})
         _seeds_report(origin, chosen, scores, found[best]).write(folder)
     return {
         "model": str(out),
         "best_seed": best,
         **{f"dev_{name}": value for name, value in found[best].items()},
-        f"dev_{chosen}_mean": scores.mean,
-        f"dev_{chosen}_deviation": scores.deviation,
+        f"dev_{chosen}_mean": None if isnan(scores.mean) else scores.mean,
+        f"dev_{chosen}_deviation": None if isnan(scores.mean) else scores.deviation,
         "collapsed": collapsed,
     }
+
+
+def _run_seed(settings: FinetuneSettings, seed: int) -> dict[str, Any]:
+    """Fine-tune with one seed; return what is told of its model, of one that came apart nothing."""
+    folder, once = settings.out / f"seed-{seed}", replace(settings.choice, seeds=1)
+    say(f"seed {seed}")
+    try:
+        run(replace(settings, out=folder, seed=seed, choice=once))
+    except TrainingError as error:
+        say(f"warning: seed {seed} has collapsed: {error}")
+        return {}
+    return read_object(folder / "bertworks.json")
 
 
 def _seeds_report(
@@ -361,10 +370,10 @@ def _refuse_collapse(scores: SeedScores, chosen: str, out: Path) -> None:
     """Fail where no seed has learned anything, so that nobody reads a mean of nothing."""
     if len(scores.collapsed) < len(scores.scores):
         return
-    floor = "" if scores.floor is None else f"{FLOOR_WORDS} {scores.floor:.4f}, "
+    floor = "" if scores.floor is None else f"{FLOOR_WORDS} {scores.floor:.4f}, and "
     shown = ", ".join(f"{score:.4f}" for score in scores.scores.values())
     raise TrainingError(
-        f"all {len(scores.scores)} seeds have collapsed: {floor}and dev {chosen} is {shown}; look "
+        f"all {len(scores.scores)} seeds have collapsed: {floor}dev {chosen} is {shown}; look "
         "at the data with bertworks check, lower --lr or raise --epochs, and choose another --out "
         f"than {out}"
     )
