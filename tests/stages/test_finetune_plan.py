@@ -8,12 +8,17 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
+from bertworks.core.artifact import Origin
 from bertworks.core.errors import UsageError
-from bertworks.core.settings import Ramp
-from bertworks.stages.finetune_plan import regularize_plan
+from bertworks.core.settings import Ramp, make_settings, read_values
+from bertworks.model.config import EncoderConfig
+from bertworks.serving.model_folder import OpenModel, open_model, save_model
+from bertworks.stages.finetune_plan import plan_of, recipe_for, regularize_plan
 from bertworks.stages.setting_groups import RegularizeSettings
+from bertworks.stages.settings import FinetuneSettings
 from bertworks.tasks.catalog import make_task
 from bertworks.tasks.classify import Emphasis
+from bertworks.tasks.task import TaskModel
 from bertworks.training.adversary import Adversary
 from bertworks.training.lora import LoraPlan
 from bertworks.training.regularize import Regularize
@@ -51,6 +56,7 @@ def test_what_is_asked_for_comes_with_its_defaults() -> None:
         (make_task("classify", LABELS, emphasis=Emphasis(focal=2.0)), {"r_drop": 1.0}, "--focal"),
         (make_task("classify", LABELS), {"adversary_radius": 1.0}, "says more of --adversary"),
         (make_task("classify", LABELS), {"lora_on": "all"}, "says more of --lora"),
+        (make_task("classify", LABELS), {"adversary": "fgm", "adversary_moves": 2}, "one move"),
         (make_task("classify", LABELS), {"mixout": 0.1, "parameter_dropout": 0.1}, "leave one out"),
     ],
 )
@@ -132,3 +138,104 @@ def test_lora_and_freeze_exclude_each_other(
 ) -> None:
     said = command(*finetune_words(tmp_path / "run", lora=2, freeze="1")).refusal(2)
     assert "--lora freezes all but its own matrices" in said
+
+
+@pytest.fixture
+def judge_of_moods(tokenizer, tmp_path: Path) -> Path:
+    """Save a small network of six blocks with a head."""
+    config = EncoderConfig(
+        vocab_size=tokenizer.vocab_size,
+        hidden_size=12,
+        num_layers=6,
+        num_heads=3,
+        feed_forward_size=17,
+        max_positions=24,
+        dropout=0.0,
+        attention_dropout=0.0,
+    )
+    network = TaskModel(config, [make_task("classify", ("bad", "good"), name="mood")], seed=3)
+    save_model(tmp_path / "model", network, tokenizer, origin=Origin())
+    return tmp_path / "model"
+
+
+def asked_for(**flags: Any) -> FinetuneSettings:
+    files = {"model": "model", "train": "train", "dev": "dev", "out": "out"}
+    values = read_values(FinetuneSettings, {**files, **flags}, where="here")
+    return make_settings(FinetuneSettings, values, command="finetune")
+
+
+def planned(opened: OpenModel, **flags: Any) -> Any:
+    names = dict.fromkeys(opened.model.tasks, 1.0)
+    return plan_of(asked_for(**flags), opened, names, num_examples=50, steps_per_epoch=2)
+
+
+NEW = make_task("classify", ("large", "small"), name="size")
+KNOWN = make_task("classify", ("bad", "good"), name="mood")
+
+
+@pytest.mark.parametrize(
+    ("tasks", "drawn"), [([NEW], 1), ([KNOWN], 0), ([NEW, KNOWN], 0), ([make_task("embed")], 0)]
+)
+def test_no_block_is_drawn_below_a_head_that_goes_on_or_is_kept(
+    tasks: list[Any], drawn: int, judge_of_moods: Path
+) -> None:
+    opened = open_model(judge_of_moods, tasks=tasks)
+    recipe = recipe_for(asked_for(), opened, num_examples=50, steps_per_epoch=2)
+    assert recipe.reinit == drawn
+
+
+def test_a_recipe_is_said_only_where_it_decides_something(judge_of_moods: Path, capsys) -> None:
+    opened = open_model(judge_of_moods, tasks=[KNOWN])
+    for flags, is_said in (({"epochs": 4}, False), ({}, True), ({"reinit": 0}, True)):
+        recipe_for(asked_for(**flags), opened, num_examples=50, steps_per_epoch=2)
+        assert ("few examples" in capsys.readouterr().err) == is_said
+    both = open_model(judge_of_moods, tasks=[NEW])
+    recipe_for(asked_for(epochs=4), both, num_examples=50, steps_per_epoch=2)
+    assert "4 epochs, top blocks drawn afresh: 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "is_drawn"),
+    [
+        ({}, True),
+        ({"freeze": "5"}, True),
+        ({"freeze": "6"}, False),
+        ({"freeze": "all"}, False),
+        ({"freeze": "all", "thaw_every": 1.0}, False),
+        ({"freeze": "all", "reinit": 1}, True),
+        ({"lora": 2}, False),
+    ],
+)
+def test_what_is_frozen_is_not_drawn_unless_somebody_says(
+    flags: dict[str, Any], is_drawn: bool, judge_of_moods: Path
+) -> None:
+    fresh = planned(open_model(judge_of_moods, tasks=[NEW]), **flags).layers.fresh
+    assert any(name.startswith("encoder.blocks.5.") for name in fresh) == is_drawn
+    assert not any(name.startswith("encoder.blocks.4.") for name in fresh)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({"decay_toward": "pretrained", "weight_decay": 0.0}, "give one above 0"),
+        ({"r_drop": 1.0}, "has none; give --dropout"),
+        ({"lora": 2, "thaw_every": 1.0}, "--thaw-every lets whole layers learn"),
+        ({"fresh": True, "mixout": 0.2}, "--mixout is about pre-trained weights"),
+        ({"fresh": True, "lora": 2}, "--lora is about"),
+        ({"fresh": True, "reinit": 1}, "--reinit is about"),
+        ({"fresh": True, "decay_toward": "pretrained"}, "--decay-toward pretrained is about"),
+    ],
+)
+def test_flags_that_would_do_nothing_are_refused(
+    flags: dict[str, Any], said: str, judge_of_moods: Path
+) -> None:
+    opened = open_model(judge_of_moods, tasks=[NEW], fresh=flags.get("fresh", False))
+    with pytest.raises(UsageError, match=said):
+        planned(opened, **flags)
+
+
+def test_two_passes_differ_where_some_dropout_is_left(judge_of_moods: Path) -> None:
+    only_head = make_task("classify", ("large", "small"), name="size", dropout=0.3)
+    assert planned(open_model(judge_of_moods, tasks=[only_head]), r_drop=1.0).regularize.r_drop
+    opened = open_model(judge_of_moods, tasks=[NEW], dropout=0.1)
+    assert planned(opened, r_drop=1.0, dropout=0.1).regularize.r_drop == 1.0

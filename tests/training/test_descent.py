@@ -9,7 +9,10 @@ from torch import Tensor
 
 from bertworks.tasks.task import TaskModel
 from bertworks.training.descent import Descent
+from bertworks.training.layers import Layers
+from bertworks.training.lora import LoraPlan
 from bertworks.training.plan import TrainingPlan
+from bertworks.training.regularize import Regularize
 from bertworks.training.run import Counters, Run
 
 PLAN = TrainingPlan(steps=9, lr=0.02, weight_decay=0.1)
@@ -71,6 +74,23 @@ def test_going_back_takes_the_memory_back_too(
     run.write(descent.state(), Counters(step=5))
     assert descent.go_back(run, before=3).step == 2
     assert same_bits(walk(descent, range(2, 5)), expected)
+
+
+def test_thin_matrices_have_the_rate_of_the_layer_that_they_move(make_model: MakeModel) -> None:
+    lora = LoraPlan(rank=2, alpha=4.0, on="all")
+    plan = replace(PLAN, layers=Layers(num_frozen=4, decay=0.5), regularize=Regularize(lora=lora))
+    descent = Descent(make_model(), plan)
+    descent.freeze(1)
+    shares = {
+        parameter: group["share"]
+        for group in descent.optimizer.param_groups
+        for parameter in group["params"]
+    }
+    assert descent.lora is not None
+    for name, pair in descent.lora.pairs.items():
+        below = {"0": 0.25, "1": 0.5}[name.split(".")[2]]
+        assert {shares[pair.up], shares[pair.down]} == {below}
+        assert pair.up.requires_grad
 
 
 def test_gradients_are_forgotten(make_model: MakeModel) -> None:

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from torch import nn
+
 from bertworks.core.errors import UsageError
 from bertworks.core.progress import say
 from bertworks.core.settings import Ramp
@@ -39,12 +41,17 @@ def plan_of(
     steps_per_epoch: int,
 ) -> TrainingPlan:
     """Return the plan of tasks with these weights; what is to begin anew is drawn on the way."""
-    recipe = recipe_for(
-        settings, opened, num_examples=num_examples, steps_per_epoch=steps_per_epoch
-    )
     tasks = [opened.model.tasks[name] for name in weights]
+    _refuse_idle(settings, opened)
     regularize = regularize_plan(settings.regularize, tasks)
     layers = _layers(settings, opened, steps_per_epoch)
+    recipe = recipe_for(
+        settings,
+        opened,
+        num_examples=num_examples,
+        steps_per_epoch=steps_per_epoch,
+        num_frozen=layers.num_frozen,
+    )
     drawn = reinitialize(opened.model, recipe.reinit, seed=settings.seed)
     learning, corrects = settings.learning, settings.regularize.bias_correction
     steps = recipe.epochs * steps_per_epoch
@@ -93,22 +100,32 @@ def regularize_plan(asked: RegularizeSettings, tasks: Collection[Task]) -> Regul
 
 
 def recipe_for(
-    settings: FinetuneSettings, opened: OpenModel, *, num_examples: int, steps_per_epoch: int
+    settings: FinetuneSettings,
+    opened: OpenModel,
+    *,
+    num_examples: int,
+    steps_per_epoch: int,
+    num_frozen: int = 0,
 ) -> Recipe:
-    """Return what is asked for, or what so many examples get; the latter is said."""
+    """Return what is asked for, or what so many examples get; the latter is said.
+
+    By default no frozen block is drawn afresh, nor any below a head that goes on or is kept.
+    """
     asked, num_blocks = settings.regularize.reinit, count_blocks(opened.model)
-    missing = opened.account.missing if opened.account else ()
     usual = default_recipe(
         num_examples,
         steps_per_epoch=steps_per_epoch,
         num_blocks=num_blocks,
-        has_fresh_head=any(name.startswith("heads.") for name in missing),
+        has_fresh_head=all(_begins(name, opened) for name in opened.model.tasks),
     )
-    recipe = Recipe(settings.epochs or usual.epochs, usual.reinit if asked is None else asked)
+    most = max(num_blocks + 1 - num_frozen, 0)
+    recipe = Recipe(
+        settings.epochs or usual.epochs, min(usual.reinit, most) if asked is None else asked
+    )
     if opened.model.config.sharing is not None and not asked:
         recipe = Recipe(recipe.epochs, 0)  # its blocks are one
     _refuse_reinit(settings, opened, recipe.reinit, num_blocks)
-    if num_examples < FEW and (settings.epochs is None or asked is None):
+    if num_examples < FEW and (settings.epochs is None or (asked is None and recipe.reinit)):
         drawn = f", top blocks drawn afresh: {recipe.reinit}" if recipe.reinit else ""
         say(
             f"few examples ({num_examples:,}, below {FEW:,}): {recipe.epochs} epochs{drawn}; "
@@ -117,11 +134,19 @@ def recipe_for(
     return recipe
 
 
+def _begins(name: str, opened: OpenModel) -> bool:
+    """Tell whether the head of a task was missing in the model."""
+    missing = opened.account.missing if opened.account else ()
+    return any(lost.startswith(f"heads.{name}.") for lost in missing)
+
+
 def _layers(settings: FinetuneSettings, opened: OpenModel, steps_per_epoch: int) -> Layers:
     """Return which layers learn; those frozen are counted from the embeddings up."""
     chosen, num_blocks = settings.layers, count_blocks(opened.model)
     if chosen.freeze and settings.regularize.lora:
         raise UsageError("--lora freezes all but its own matrices and the head; drop --freeze")
+    if chosen.thaw_every and settings.regularize.lora:
+        raise UsageError("--thaw-every lets whole layers learn, --lora never; leave one out")
     word = chosen.freeze or ("all" if settings.regularize.lora else "none")
     known = {"none": 0, "embeddings": 1, "all": num_blocks + 2}
     known |= {str(count): count + 1 for count in range(num_blocks + 1)}
@@ -145,6 +170,8 @@ def _refuse_unfit(asked: RegularizeSettings, tasks: Collection[Task]) -> None:
         if getattr(asked, name) is not None and getattr(asked, other) is None:
             flag = name.replace("_", "-")
             raise UsageError(f"--{flag} says more of --{other}; give that too, or leave it out")
+    if asked.adversary == "fgm" and asked.adversary_moves is not None:
+        raise UsageError("--adversary fgm makes one move; leave out --adversary-moves")
     smooths = asked.label_smoothing.start or asked.label_smoothing.end
     for task in tasks:
         if asked.r_drop and task.kind in WITHOUT_CHANCES:
@@ -156,6 +183,27 @@ def _refuse_unfit(asked: RegularizeSettings, tasks: Collection[Task]) -> None:
                 f"--label-smoothing is for single labels, which {task.name} does not learn here; "
                 "leave it out"
             )
+
+
+def _refuse_idle(settings: FinetuneSettings, opened: OpenModel) -> None:
+    """Stop where a flag would change nothing in this model, or not what it says."""
+    asked, model = settings.regularize, opened.model
+    if asked.decay_toward == "pretrained" and not settings.weight_decay:
+        raise UsageError("--decay-toward says where --weight-decay draws weights; give one above 0")
+    of_the_past = {
+        "--mixout": asked.mixout,
+        "--decay-toward pretrained": asked.decay_toward == "pretrained",
+        "--lora": asked.lora,
+        "--reinit": asked.reinit,
+    }
+    for flag in (flag for flag, is_given in of_the_past.items() if is_given and settings.fresh):
+        raise UsageError(f"{flag} is about pre-trained weights, which --fresh forgets; drop one")
+    rates = [module.p for module in model.modules() if isinstance(module, nn.Dropout)]
+    if asked.r_drop and not any((*rates, model.config.dropout, model.config.attention_dropout)):
+        raise UsageError(
+            f"--r-drop compares passes with other dropout, but {settings.model} has none; give "
+            "--dropout, such as 0.1"
+        )
 
 
 def _refuse_reinit(

@@ -37,7 +37,9 @@ class Descent:
         self.average = _average(model, plan)
         self.ladder = Ladder(model, plan.layers)
         if plan.layers.decay != 1.0:
-            share_rate(self.optimizer, self.ladder.shares())
+            shares = self.ladder.shares()
+            thin = self.lora.shares(shares) if self.lora else {}
+            share_rate(self.optimizer, shares | thin)
 
     def freeze(self, step: int) -> None:
         """Let only those layers learn whose time has come."""

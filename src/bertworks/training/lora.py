@@ -7,6 +7,7 @@ without; the gradients of the thin matrices follow from its gradient by the chai
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -58,6 +59,14 @@ class Lora:
         """Let the matrices that are moved have gradients, though they are frozen themselves."""
         for weight in self.weights.values():
             weight.requires_grad_(True)
+
+    def shares(self, of_weights: Mapping[Tensor, float]) -> dict[Tensor, float]:
+        """Return the share of the learning rate of each thin matrix: that of what it moves."""
+        return {
+            thin: of_weights[weight]
+            for name, weight in self.weights.items()
+            for thin in self.pairs[name].parameters()
+        }
 
     @torch.no_grad()
     def pull_back(self) -> None:
