@@ -54,6 +54,11 @@ def test_what_is_asked_for_comes_with_its_defaults() -> None:
         (make_task("score"), {"label_smoothing": Ramp(0.1, 0.1)}, "score does not learn"),
         (make_task("tag", ("B-X", "O"), crf=True), {"label_smoothing": Ramp(0.1, 0)}, "tag does"),
         (make_task("classify", LABELS, emphasis=Emphasis(focal=2.0)), {"r_drop": 1.0}, "--focal"),
+        (
+            make_task("classify", LABELS, emphasis=Emphasis(focal=2.0)),
+            {"label_smoothing": Ramp(0.0, 0.1)},
+            "hides it; drop one",
+        ),
         (make_task("classify", LABELS), {"adversary_radius": 1.0}, "says more of --adversary"),
         (make_task("classify", LABELS), {"lora_on": "all"}, "says more of --lora"),
         (make_task("classify", LABELS), {"adversary": "fgm", "adversary_moves": 2}, "one move"),

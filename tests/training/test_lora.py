@@ -110,3 +110,9 @@ def test_a_network_without_such_matrices_is_refused() -> None:
     )
     with pytest.raises(UsageError, match="--lora-on attention finds no matrices"):
         put_on(TaskModel(config, []), LoraPlan(rank=2, alpha=2.0, on="attention"))
+
+
+def test_thin_matrices_are_not_wider_than_those_they_move(make_model: MakeModel) -> None:
+    with pytest.raises(UsageError, match="--lora is 22, but a matrix has a side of 21; lower it"):
+        put_on(make_model(), LoraPlan(rank=22, alpha=1.0))
+    assert put_on(make_model(), LoraPlan(rank=21, alpha=1.0)).pairs

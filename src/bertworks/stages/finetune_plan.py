@@ -172,17 +172,24 @@ def _refuse_unfit(asked: RegularizeSettings, tasks: Collection[Task]) -> None:
             raise UsageError(f"--{flag} says more of --{other}; give that too, or leave it out")
     if asked.adversary == "fgm" and asked.adversary_moves is not None:
         raise UsageError("--adversary fgm makes one move; leave out --adversary-moves")
-    smooths = asked.label_smoothing.start or asked.label_smoothing.end
     for task in tasks:
-        if asked.r_drop and task.kind in WITHOUT_CHANCES:
-            raise UsageError(f"--r-drop compares chances, but {task.name} gives none; leave it out")
-        if asked.r_drop and getattr(getattr(task, "emphasis", None), "focal", 0.0):
-            raise UsageError("--r-drop compares whole losses, not --focal ones; leave one out")
-        if smooths and (task.kind in WITHOUT_LABELS or task.options.get("crf")):
-            raise UsageError(
-                f"--label-smoothing is for single labels, which {task.name} does not learn here; "
-                "leave it out"
-            )
+        _refuse_for(task, asked)
+
+
+def _refuse_for(task: Task, asked: RegularizeSettings) -> None:
+    smooths = asked.label_smoothing.start or asked.label_smoothing.end
+    focal = getattr(getattr(task, "emphasis", None), "focal", 0.0)
+    if asked.r_drop and task.kind in WITHOUT_CHANCES:
+        raise UsageError(f"--r-drop compares chances, but {task.name} gives none; leave it out")
+    if asked.r_drop and focal:
+        raise UsageError("--r-drop compares whole losses, not --focal ones; leave one out")
+    if smooths and focal:
+        raise UsageError("--focal asks how sure gold is, --label-smoothing hides it; drop one")
+    if smooths and (task.kind in WITHOUT_LABELS or task.options.get("crf")):
+        raise UsageError(
+            f"--label-smoothing is for single labels, which {task.name} does not learn here; "
+            "leave it out"
+        )
 
 
 def _refuse_idle(settings: FinetuneSettings, opened: OpenModel) -> None:

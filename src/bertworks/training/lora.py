@@ -48,6 +48,8 @@ class Lora:
         }
         if not self.weights:
             raise UsageError(f"--lora-on {plan.on} finds no matrices in this model; choose another")
+        if plan.rank > (side := min(min(weight.shape) for weight in self.weights.values())):
+            raise UsageError(f"--lora is {plan.rank}, but a matrix has a side of {side}; lower it")
         self.pairs = {
             name: ThinPair(weight, rank=plan.rank, seed=derive(seed, "lora", name))
             for name, weight in self.weights.items()
