@@ -221,3 +221,15 @@ def test_differences_are_read_from_rows_of_a_comparison() -> None:
         ["rare", "–", "–", "–", "–", "too few"],
         ["f1", "0.500", "0.750", "0.250 [0.100, 0.400]", "–", ""],
     ]
+
+
+def test_one_wrong_answer_is_counted_as_one() -> None:
+    shown = Shown(1, {"": (Piece("a"),)}, "x", "y")
+    assert "1 answer is not wholly right" in said(Errors((shown,), 1))
+
+
+def test_a_range_without_width_is_not_called_certainty() -> None:
+    metrics = {"accuracy": 1.0}
+    words = "A range without width"
+    assert words in said(Scores.of_metrics(metrics, {"accuracy": Interval(1.0, 1.0, 1.0)}))
+    assert words not in said(Scores.of_metrics(metrics, {"accuracy": Interval(1.0, 0.9, 1.0)}))

@@ -130,3 +130,25 @@ def test_a_score_without_spread_has_an_interval_of_one_point() -> None:
     sample = Sample.of(np.ones((5, 2)))
     found = intervals({"all": Statistic(sample, lambda s: s[..., 0] / s[..., 1])}, np.arange(5))
     assert (found["all"].low, found["all"].high) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("num_each", [1, 2, 5])
+def test_the_range_of_a_mean_over_many_rare_labels_lies_around_it(num_each: int) -> None:
+    random = np.random.default_rng(6)
+    gold = np.repeat(np.arange(98), num_each)
+    given = np.where(random.random(len(gold)) < 0.9, gold, (gold + 1) % 98)
+    for answers in (gold, given):
+        scores = LabelScores(98)
+        for sought, said in zip(gold, answers, strict=True):
+            scores.add(int(sought), np.eye(98)[said].tolist())
+        found = intervals(scores.statistics(), np.arange(len(gold)))
+        for name in ("f1", "precision", "recall"):
+            assert found[name].low <= found[name].mean <= found[name].high
+
+
+def test_a_label_without_any_example_counts_in_every_drawn_sample() -> None:
+    scores = LabelScores(3)
+    for number in range(40):
+        scores.add(number % 2, np.eye(3)[number % 2].tolist())
+    found = intervals(scores.statistics(), np.arange(40))["f1"]
+    assert (found.low, found.mean, found.high) == pytest.approx((2 / 3, 2 / 3, 2 / 3))

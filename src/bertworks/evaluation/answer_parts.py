@@ -74,6 +74,12 @@ class Scores:
             yield Text(f"{', '.join(lost)}: there is no number, so nothing can be said of it.")
         if any(own.bounds for own in self.scores):
             yield Text("Ranges hold the score with 95 % confidence.", is_note=True)
+        if any(own.bounds and own.low == own.high for own in self.scores):
+            yield Text(
+                "A range without width says that all samples drawn from these examples score the "
+                "same, not that other examples would.",
+                is_note=True,
+            )
         if self.examples is not None and self.examples < FEW:
             said = "1 example says" if self.examples == 1 else f"{self.examples} examples say"
             yield Text(f"{said} very little.", is_note=True)
@@ -232,7 +238,8 @@ class Errors:
             return
         few = len(self.views) < self.total
         shown = f", of which {len(self.views)} are shown" * few
-        yield Text(f"{self.total:,} answers are not wholly right{shown}.", is_note=True)
+        counted = "1 answer is" if self.total == 1 else f"{self.total:,} answers are"
+        yield Text(f"{counted} not wholly right{shown}.", is_note=True)
         pieces = [p for view in self.views for text in view.texts.values() for p in text]
         if any(piece.gold or piece.answer for piece in pieces):
             yield Text(

@@ -20,6 +20,7 @@ from bertworks.tasks.statistic import (
     rank_correlation_of,
 )
 
+ERRORS = {"mean_absolute_error"}  # scores of which the lower is the better
 Mean = Literal["macro", "micro"] | int  # over labels, over answers, or of one label
 
 
@@ -211,14 +212,30 @@ def rate_of(sample: Sample, name: str, *, over: Mean) -> Statistic:
 
     What an example adds is, for each label, whether it was rightly given, given, and sought.
     """
+    if over == "macro":
+        return _mean_rate(sample, name)
 
     def score(sums: np.ndarray) -> np.ndarray:
         cells = _Cells.of_sums(sums)
         if over == "micro":
             cells = _Cells(cells.hits.sum(-1), cells.given.sum(-1), cells.gold.sum(-1))
             return cells.rates()[name]
-        found = cells.rates()[name]
-        return found.mean(-1) if over == "macro" else found[..., over]
+        return cells.rates()[name][..., over]
+
+    return Statistic(sample, score)
+
+
+def _mean_rate(sample: Sample, name: str) -> Statistic:
+    """Return the mean of a rate over labels.
+
+    By chance a drawn sample has no example of a label that is rare; then the label does not count.
+    """
+    is_absent = _Cells.of_sums(sample.sums).gold == 0  # from all examples, which is not by chance
+
+    def score(sums: np.ndarray) -> np.ndarray:
+        cells = _Cells.of_sums(sums)
+        is_counted = (cells.gold > 0) | is_absent
+        return (cells.rates()[name] * is_counted).sum(-1) / np.maximum(is_counted.sum(-1), 1)
 
     return Statistic(sample, score)
 
