@@ -152,3 +152,24 @@ def test_reports_of_every_kind_of_task_can_be_compared(
         assert one.interval.low - 1e-9 <= one.interval.mean <= one.interval.high + 1e-9
     same = compare(report(1), report(1))
     assert {one.p_value for one in same.scores.values()} == {1.0}
+
+
+def make_numbers(given: list[float], *, kind: str, gold: list[float]) -> Verdicts:
+    examples = [TextExample(f"a {n}", f"b {n}", score=own) for n, own in enumerate(gold)]
+    return verdicts_of(make_task(kind), examples, [{"score": own} for own in given], "numbers")
+
+
+def test_answers_that_are_all_the_same_are_compared_by_what_is_defined() -> None:
+    gold = [float(number % 7) for number in range(30)]
+    good = make_numbers([own + 0.1 for own in gold], kind="score", gold=gold)
+    found = compare(good, make_numbers([9.0] * 30, kind="score", gold=gold))
+    assert list(found.scores) == ["mean_absolute_error"]
+    assert found.undefined == ("pearson", "spearman")
+    assert found.scores["mean_absolute_error"].interval.low > 0
+
+
+def test_reports_without_any_score_in_common_are_one_sentence() -> None:
+    gold = [1.0] * 12
+    report = make_numbers([number / 20 for number in range(12)], kind="embed", gold=gold)
+    with pytest.raises(DataError, match="have no score that is defined for both"):
+        compare(report, report)

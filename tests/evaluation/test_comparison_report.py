@@ -1,6 +1,7 @@
 """A comparison in words: what it says of a difference, and its tables."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -50,3 +51,24 @@ def test_the_tables_are_json_and_what_is_not_known_is_null() -> None:
 def test_the_correction_is_said_aloud() -> None:
     said = notes(make_comparison(make_difference(0.01, 0.3)))
     assert "the p-values of labels and slices are corrected for 1 comparisons (Holm)" in said
+
+
+@pytest.mark.parametrize(("mean", "better"), [(0.4, "first"), (-0.4, "second")])
+def test_of_an_error_the_lower_is_the_better(mean: float, better: str) -> None:
+    one = make_difference(mean, 0.01)
+    found = Comparison(500, 480, {"mean_absolute_error": one}, "mean_absolute_error", [], [])
+    assert verdict(found).startswith(f"the {better} is better in mean_absolute_error")
+
+
+def test_models_that_differ_in_each_of_few_texts_are_not_called_the_same() -> None:
+    interval = Interval(1.0, 1.0, 1.0)
+    one = Difference(0.0, 1.0, interval, 0.125, "McNemar, exact", 4, None)
+    said = verdict(make_comparison(one))
+    assert said.endswith("4 texts are too few to tell")
+
+
+def test_scores_that_one_side_lacks_are_named() -> None:
+    found = replace(make_comparison(make_difference(0.01, 0.3)), undefined=("pearson", "spearman"))
+    told = "not compared, for they are not defined for both: pearson, spearman"
+    assert told in comparison_rows(found)["notes"]
+    assert not any("not compared" in note for note in notes(replace(found, undefined=())))

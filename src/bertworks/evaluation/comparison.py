@@ -40,6 +40,7 @@ class Comparison:
     sliced_by: str  # the score that slices are compared by
     labels: list[Part]  # by their F1
     slices: list[Part]
+    undefined: tuple[str, ...] = ()  # scores that one of both does not have
 
 
 def compare(first: Verdicts, second: Verdicts, *, seed: int = 0) -> Comparison:
@@ -57,13 +58,24 @@ def compare(first: Verdicts, second: Verdicts, *, seed: int = 0) -> Comparison:
         )
     scorers = first.scorer(), second.scorer()
     sides = scorers[0].statistics(), scorers[1].statistics()
+    if not sides[0].keys() & sides[1].keys():
+        raise DataError(
+            f"{first.folder} and {second.folder} have no score that is defined for both, as where "
+            "all gold is the same; evaluate both on other examples"
+        )
     scores = _differences(sides, units, seed=seed)
     sliced_by = "accuracy" if "accuracy" in scores else next(iter(scores))
     labels = list(_compare_labels(scorers, units, seed=seed))
     slices = list(_compare_slices((first, second), sliced_by, seed=seed))
     both = _corrected([*labels, *slices])
     return Comparison(
-        len(units), num_texts, scores, sliced_by, both[: len(labels)], both[len(labels) :]
+        len(units),
+        num_texts,
+        scores,
+        sliced_by,
+        both[: len(labels)],
+        both[len(labels) :],
+        tuple(name for name in {**sides[0], **sides[1]} if name not in scores),
     )
 
 

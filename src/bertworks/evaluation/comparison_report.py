@@ -3,8 +3,9 @@
 from typing import Any
 
 from bertworks.evaluation.comparison import Comparison, Part
-from bertworks.evaluation.paired_tests import Difference
+from bertworks.evaluation.paired_tests import SAME, Difference
 from bertworks.evaluation.statistics import CONFIDENCE
+from bertworks.tasks.metrics import ERRORS
 
 Row = dict[str, Any]
 
@@ -37,10 +38,12 @@ def verdict(found: Comparison) -> str:
     shown = f"{one.interval.mean:+.4f} [{one.interval.low:+.4f}, {one.interval.high:+.4f}]"
     tested = f"p = {_shown(one.p_value)}, {one.test}"
     if one.p_value < 1 - CONFIDENCE:
-        better = "second" if one.interval.mean > 0 else "first"
+        better = "second" if (one.interval.mean > 0) != (name in ERRORS) else "first"
         return f"the {better} is better in {name}: {shown}, {tested}"
     if one.num_needed is None:
-        return f"{name} does not tell them apart: {shown}, {tested}; it is the same for both"
+        is_same = abs(one.interval.mean) < SAME
+        why = "it is the same for both" if is_same else f"{one.num_units} texts are too few to tell"
+        return f"{name} does not tell them apart: {shown}, {tested}; {why}"
     said = f"{name} does not tell them apart: {shown}, {tested}"
     if not one.num_more:
         return f"{said}; the data are just about enough for a difference so large"
@@ -58,6 +61,9 @@ def notes(found: Comparison) -> list[str]:
         "over texts",
         "the p-values of scores are not corrected: decide beforehand by which one to judge",
     ]
+    if found.undefined:
+        told = ", ".join(found.undefined)
+        said.append(f"not compared, for they are not defined for both: {told}")
     if judged:
         said.append(
             f"the p-values of labels and slices are corrected for {len(judged)} comparisons (Holm)"

@@ -20,6 +20,7 @@ from bertworks.tasks.statistic import Sample, Statistic, mean_of
 
 FEW_DISCORDANT = 25  # below which McNemar's test is exact
 POWER = 0.8
+SAME = 1e-12  # below which a difference is none
 LEAST_SWAPS = 1_000
 
 
@@ -174,7 +175,7 @@ def randomization(pairs: Mapping[str, Pair], *, seed: int = 0) -> dict[str, floa
             num_swaps += len(first)
             for name, one in own.items():
                 apart = np.abs(one.second.score(second) - one.first.score(first))
-                extreme[name] += int((apart >= observed[name] - 1e-12).sum())
+                extreme[name] += int((apart >= observed[name] - SAME).sum())
         found |= {name: count / num_swaps for name, count in extreme.items()}
     return found
 
@@ -199,7 +200,7 @@ def num_needed(difference: float, deviation: float, count: int) -> int | None:
 
     `deviation` is that of the difference in samples of `count`.
     """
-    if abs(difference) < 1e-12 or deviation == 0:
+    if abs(difference) < SAME or deviation == 0:
         return None
     normal = NormalDist()
     reach = normal.inv_cdf(1 - (1 - CONFIDENCE) / 2) + normal.inv_cdf(POWER)
