@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,3 +77,19 @@ def test_code_is_fenced_by_more_quotes_than_it_has() -> None:
 @given(st.text())
 def test_any_text_stands_in_one_line(text: str) -> None:
     assert len(plain(text).splitlines()) <= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("- a list", "\\- a list"),
+        ("--- a line", "\\--- a line"),
+        ("+ a list", "\\+ a list"),
+        ("12. a list", "12\\. a list"),
+        ("      code", "code"),
+        ("plain - text", "plain - text"),
+    ],
+)
+def test_a_text_of_an_example_begins_nothing_but_itself(text: str, told: str) -> None:
+    shown = Shown(3, {"": (Piece(text),)}, "yes", "no")
+    assert markdown_page("t", [Examples([shown])]).endswith(f"\n  - {told}\n")

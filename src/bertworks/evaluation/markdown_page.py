@@ -24,6 +24,7 @@ from bertworks.evaluation.report_blocks import (
 
 MOST_COLUMNS = 24  # labels of a matrix that is a table
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&])")
+_BEGINNING = re.compile(r"^(\d*)([-+.)])")  # of a list or a line across
 _LINE_BREAKS = re.compile(r"\s*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
 
 
@@ -108,7 +109,7 @@ def _example(shown: Shown) -> str:
     lines = [f"- line {shown.line:,}{sure}: gold **{plain(shown.gold)}**"]
     lines[0] += f", answer **{plain(shown.answer)}**"
     for name, pieces in shown.texts.items():
-        text = "".join(map(_piece, pieces))
+        text = _BEGINNING.sub(r"\1\\\2", "".join(map(_piece, pieces)).lstrip())
         lines.append(f"  - {plain(name)}: {text}" if name else f"  - {text}")
     return "\n".join(lines)
 
