@@ -160,7 +160,7 @@ def test_fine_tuning_is_judged_as_answers_are(config, tokenizer, machine) -> Non
     answers = answerer.answer(examples, windows)
     assert found.metrics() == judged(task, answers, examples).metrics()
     assert found.count == 12
-    assert found.unit == 3  # four texts that come again
+    assert found.num_texts == 4  # that come again
     assert model.training
 
 

@@ -23,6 +23,8 @@ from bertworks.tasks.statistic import mean_of
 from bertworks.tasks.task import Answer, LabelTable, Learner, Scored, Tunable, Verdict
 from bertworks.training.plan import Evaluation
 
+UNIT_BYTES = 6  # of a hash that JSON of any language reads as a whole number
+
 
 class Judge:
     """Judges the answers of a task one by one; what it keeps of each is a few numbers."""
@@ -30,8 +32,7 @@ class Judge:
     def __init__(self, task: Scored) -> None:
         self._scorer = task.scorer()
         self._reliability = Reliability()
-        self._texts: dict[bytes, int] = {}
-        self._units = array("i")
+        self._units = array("q")
 
     @property
     def count(self) -> int:
@@ -39,15 +40,20 @@ class Judge:
         return len(self._units)
 
     @property
+    def num_texts(self) -> int:
+        """How many different texts the examples are about."""
+        return len(np.unique(np.array(self._units)))
+
+    @property
     def unit(self) -> int:
-        """The number of the text that the last example is about."""
+        """The number of the text that the last example is about: a hash, so that none is kept."""
         return self._units[-1]
 
     def add(self, example: Example, answer: Answer) -> Verdict:
         """Judge one answer."""
         verdict = self._scorer.add(example, answer)
-        text = hashlib.blake2b(subject_of(example).encode(), digest_size=12).digest()
-        self._units.append(self._texts.setdefault(text, len(self._texts)))
+        told = hashlib.blake2b(subject_of(example).encode(), digest_size=UNIT_BYTES).digest()
+        self._units.append(int.from_bytes(told))
         if verdict.claims is not None:
             self._reliability.add(verdict.claims)
         return verdict
@@ -62,7 +68,7 @@ class Judge:
 
     def intervals(self) -> dict[str, Interval]:
         """Return the scores with their ranges; one that is undefined, or of one text, has none."""
-        return intervals(self._scorer.statistics(), np.array(self._units))
+        return intervals(self._scorer.statistics(), self._texts())
 
     def label_intervals(self) -> dict[str, Interval]:
         """Return the F1 of each label that occurs, with its range."""
@@ -71,7 +77,7 @@ class Judge:
         support = {label: row["support"] for label, row in self._scorer.by_label().items()}
         found = self._scorer.label_statistics()
         occurring = {label: one for label, one in found.items() if support[label]}
-        return intervals(occurring, np.array(self._units))
+        return intervals(occurring, self._texts())
 
     def label_rows(self) -> dict[str, dict[str, float | None]]:
         """Return the scores of each label with the range of its F1; one that is absent has none."""
@@ -92,11 +98,15 @@ class Judge:
         squares = self._reliability.squares
         if len(squares) < self.count:
             return None
-        return intervals({"brier": mean_of(squares)}, np.array(self._units)).get("brier")
+        return intervals({"brier": mean_of(squares)}, self._texts()).get("brier")
 
     def calibration(self) -> Calibration | None:
         """Return how far the chances of answers can be believed; None where they have none."""
         return self._reliability.calibration()
+
+    def _texts(self) -> np.ndarray:
+        """Return for each example which text it is about, numbered from 0 on."""
+        return np.unique(np.array(self._units), return_inverse=True)[1].reshape(-1)
 
 
 def judge_task(

@@ -124,12 +124,12 @@ def area_of(gold: np.ndarray, chances: np.ndarray) -> Statistic | None:
     `gold` [N, L] tells where a label is right, `chances` how likely it was. Labels that are always
     or never right have no area; None where there is no other.
     """
-    found = [
-        _area_values(gold[:, label], chances[:, label])
-        for label in range(gold.shape[1])
-        if 0 < gold[:, label].sum() < len(gold)
-    ]
-    return mean_of(np.mean(found, axis=0), low=0.0, high=1.0) if found else None
+    total, count = np.zeros(len(gold)), 0
+    for label in range(gold.shape[1]):
+        if 0 < gold[:, label].sum() < len(gold):
+            total += _area_values(gold[:, label], chances[:, label])
+            count += 1
+    return mean_of(total / count, low=0.0, high=1.0) if count else None
 
 
 def ranks_of(values: np.ndarray) -> np.ndarray:
