@@ -1,13 +1,14 @@
-"""Does memory grow with the data set? Peak memory of evaluate and predict on a set, repeated.
+"""Does memory grow with the data set? Peak memory of evaluate and predict on ever larger sets.
 
     python benchmarks/streaming.py [--rows 3000] [--times 1 4 16] [--kinds classify tag answer]
 
-For each kind of task a small network with drawn weights answers the same rows again and again: the
-set once, 4 times and 16 times in one file. What is kept of each answer is a few numbers, so the
-peak may grow by some bytes for each row, which the last column shows, and peaks waver by some MB;
-more than 300 is a failure. Rows that were read, their windows and their answers would take more
-than a thousand, and must not stay. The C library is told to give freed memory back at once and the
-matrix library to remember few shapes, or what they hold for later use would hide what is in use.
+For each kind of task a small network with drawn weights answers drawn rows: so many, 4 times and 16
+times as many, nearly all different. What is kept of each answer is a few numbers, so the peak may
+grow by some bytes for each row, which the last column shows, and peaks waver by some MB; more than
+300 is a failure, but only many rows can tell. Rows that were read, their windows and their answers
+would take more than a thousand, and must not stay. The C library is told to give freed memory back
+at once and the matrix library to remember few shapes, or what they hold for later use would hide
+what is in use.
 """
 
 import argparse
@@ -51,7 +52,8 @@ def main() -> None:
         parser.error("--rows and --times are 1 or more")
     os.environ |= GIVING_BACK  # noqa: TID251
     columns = "".join(f"{f'{times}x':>10}" for times in options.times)
-    print(f"peak MB on {options.rows:,} rows, repeated\n{'':24}{columns}   bytes a row more")
+    print(f"peak MB on {options.rows:,} rows, and on so many times more")
+    print(f"{'':24}{columns}   bytes a row more")
     grown = []
     with tempfile.TemporaryDirectory() as name:
         for kind in options.kinds:
@@ -66,13 +68,13 @@ def report(folder: Path, kind: str, num_rows: int, times: list[int]) -> list[flo
     rows = [MAKERS[kind](chance) for _ in range(num_rows)]
     model = folder / kind
     save_small_model(model, kind, rows)
-    lines = [json.dumps(row) + "\n" for row in rows]
     peaks: dict[str, list[float]] = {"evaluate": [], "predict": []}
     for count in times:
         data = folder / f"{kind}-{count}.jsonl"
         with data.open("w") as file:
-            for _ in range(count):
-                file.writelines(lines)
+            file.writelines(
+                json.dumps(MAKERS[kind](chance)) + "\n" for _ in range(count * num_rows)
+            )
         for command, found in peaks.items():
             out = folder / f"{kind}-{count}-{command}"
             words = ("--model", model, "--data", data, "--out", out, "--device", "cpu")

@@ -52,6 +52,19 @@ def test_the_examples_of_a_unit_add_together() -> None:
     assert sample.joined(np.arange(3)) is sample
 
 
+@given(st.integers(2, 40), st.integers(0, 2**31))
+def test_units_of_the_same_rows_share_one(count: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    values = random.integers(0, 3, (count, 2)).astype(float)
+    chosen = random.integers(0, count - 1, count)  # so that some share a unit
+    units = np.unique(chosen, return_inverse=True)[1].reshape(-1)
+    joined = Sample.of(values).joined(units)
+    sums = [values[units == unit].sum(0) for unit in range(units.max() + 1)]
+    np.testing.assert_allclose(joined.values, sums)
+    made_of = {tuple(sorted(map(tuple, values[units == unit]))) for unit in range(len(sums))}
+    assert len(joined.rows) == len(made_of)
+
+
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30))
 def test_ranks_are_those_of_scipy(values: list[int]) -> None:
     np.testing.assert_allclose(ranks_of(np.array(values)), stats.rankdata(values))

@@ -12,7 +12,7 @@ NUM_GROUPS = 200  # of neighbours among more numbers than that
 MOST_DRAWS = 100_000_000  # of examples one by one, in all resamples
 COST_OF_ROW = 10  # to draw how often a row comes, beside drawing one example
 LEAST_RESAMPLES = 1_000
-CHUNK = 2_000_000  # numbers in memory at once
+CHUNK = 1_000_000  # numbers in memory at once
 
 
 def intervals(

@@ -46,13 +46,23 @@ class Sample:
         return Sample(rows, which.reshape(-1))
 
     def joined(self, units: np.ndarray) -> "Sample":
-        """Return the sample whose examples are units; each adds what its own examples add."""
+        """Return the sample whose examples are units; each adds what its own examples add.
+
+        Units of the same rows share one, and only of one of them the sums are made.
+        """
         num_units = int(units.max()) + 1 if len(units) else 0
         if num_units == len(units):
             return self
-        sums = np.zeros((num_units, self.rows.shape[1]))
-        np.add.at(sums, units, self.values)
-        return Sample.of(sums)
+        drawn = np.random.default_rng(0).integers(2**62, size=len(self.rows), dtype=np.uint64)
+        keys = np.zeros(num_units, np.uint64)  # the same for the same rows in any order
+        np.add.at(keys, units, drawn[self.which])
+        _, firsts, which = np.unique(keys, return_index=True, return_inverse=True)
+        place = np.full(num_units, -1)
+        place[firsts] = np.arange(len(firsts))
+        is_first = place[units] >= 0
+        rows = np.zeros((len(firsts), self.rows.shape[1]))
+        np.add.at(rows, place[units[is_first]], self.rows[self.which[is_first]])
+        return Sample(rows, which.reshape(-1))
 
 
 @dataclass(frozen=True, eq=False)
