@@ -34,6 +34,12 @@ def test_axes_are_marked_with_round_numbers() -> None:
     assert ticks(chart) == ["0.2", "0.4", "0.6", "0.8", "200", "400", "600", "800"]
 
 
+def test_a_number_at_the_edge_ends_there_and_is_not_cut_off() -> None:
+    chart = curve_chart({"a": [(0.0, 1.0), (1200.0, 2.0)]})
+    assert 'text-anchor="end">1,200</text>' in chart
+    assert 'text-anchor="middle">600</text>' in chart
+
+
 def test_a_marked_step_has_a_line_and_a_word_and_one_outside_has_none() -> None:
     curves = {"a": [(10.0, 1.0), (20.0, 2.0)]}
     assert "kept" in curve_chart(curves, mark=(15.0, "kept"))

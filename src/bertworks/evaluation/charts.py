@@ -203,8 +203,9 @@ def _axes(box: Box) -> str:
         )
     for value in _ticks(x_low, x_high):
         x, _ = _place((value, y_low), box)
+        anchor = "end" if x > WIDTH - 2 * RIGHT else "middle"  # what is centered there is cut off
         parts.append(
-            f'<text x="{x:.1f}" y="{HEIGHT - 10}" text-anchor="middle">{_tick(value)}</text>'
+            f'<text x="{x:.1f}" y="{HEIGHT - 10}" text-anchor="{anchor}">{_tick(value)}</text>'
         )
     return "".join(parts)
 
