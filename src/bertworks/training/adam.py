@@ -1,7 +1,7 @@
 """Adam's move, and Adam as the original BERT has it: without bias correction."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -9,11 +9,10 @@ from torch import Tensor
 State = dict[str, Tensor]
 
 
-class BertAdam(torch.optim.Optimizer):
-    """Adam with decoupled decay whose means are taken as they are, though they begin at zero.
+class ByAdam(torch.optim.Optimizer):
+    """An optimizer that asks Adam where to go, and moves tensors there in its own way."""
 
-    Its first steps are several times too long (arXiv 2006.05987): the baseline to compare with.
-    """
+    corrects: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -23,9 +22,10 @@ class BertAdam(torch.optim.Optimizer):
         betas: tuple[float, float],
         eps: float,
         weight_decay: float = 0.0,
+        **more: Any,
     ) -> None:
         defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, defaults)
+        super().__init__(params, defaults | more)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -35,9 +35,26 @@ class BertAdam(torch.optim.Optimizer):
             if not weights:
                 continue
             memory = [memory_of(self, weight) for weight in weights]
-            moves = adam_moves(weights, memory, group, corrects=False)
-            torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
-            torch._foreach_add_(weights, moves, alpha=-group["lr"])
+            moves = adam_moves(weights, memory, group, corrects=self.corrects)
+            self.move(weights, moves, group)
+
+    def move(self, weights: list[Tensor], moves: list[Tensor], group: dict[str, Any]) -> None:
+        """Move the tensors of a group."""
+        raise NotImplementedError
+
+
+class BertAdam(ByAdam):
+    """Adam with decoupled decay whose means are taken as they are, though they begin at zero.
+
+    Its first steps are several times too long (arXiv 2006.05987): the baseline to compare with.
+    """
+
+    corrects = False
+
+    def move(self, weights: list[Tensor], moves: list[Tensor], group: dict[str, Any]) -> None:
+        """Let tensors decay, then move them."""
+        torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
+        torch._foreach_add_(weights, moves, alpha=-group["lr"])
 
 
 def memory_of(optimizer: torch.optim.Optimizer, weight: Tensor) -> State:
