@@ -46,7 +46,8 @@ from bertworks.training.loop import train
 from bertworks.training.run import Run
 
 SETS = ("rte", "mrpc", "stsb", "cola")
-PLAIN = {"epochs": 3, "reinit": 0, "bias_correction": False}
+LARGE_SETS = ("sst2", "qnli")  # for a comparison on all examples
+PLAIN = {"reinit": 0, "bias_correction": False}
 # What is changed of plain; default begins with nothing.
 RECIPES: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -60,16 +61,17 @@ RECIPES: dict[str, dict[str, Any]] = {
     "parameter dropout": {"parameter_dropout": 0.1},
     "dropout 0.2": {"dropout": 0.2},
     "r-drop": {"r_drop": 1.0},
-    "fgm": {"adversary": "fgm"},
-    "pgd": {"adversary": "pgd"},
-    "freelb": {"adversary": "freelb"},
+    "fgm": {"adversary": "fgm", "adversary_radius": 0.1},
+    "pgd": {"adversary": "pgd", "adversary_radius": 0.1},
+    "freelb": {"adversary": "freelb", "adversary_radius": 0.1},
     "average": {"average": 0.98},
     "average last": {"average_last": 2},
     "smoothing": {"label_smoothing": "0.1..0"},
-    "lora": {"lora": 8, "lora_on": "all", "lr": 1e-3},
+    "lora": {"lora": 8, "lora_on": "all", "lr": 5e-4},
     "class weights": {"class_weights": "balanced"},
     "default": {},
 }
+OF_CLASSES = {"class weights", "smoothing"}
 
 
 def main() -> None:
@@ -78,9 +80,10 @@ def main() -> None:
     mute()
     machine = prepare(asked.device, threads=asked.threads)
     found = json.loads(asked.out.read_text()) if asked.out.is_file() else {}
-    where = {"model": asked.model.name, "examples": asked.examples}
-    if found and {name: found[name] for name in where} != where:
-        sys.exit(f"{asked.out} is of other examples or another model; give another --out")
+    where = {name: getattr(asked, name) for name in ("examples", "lr", "epochs")}
+    where["model"] = asked.model.name
+    if found and {name: found.get(name) for name in where} != where:
+        sys.exit(f"{asked.out} is of another model or other flags; give another --out")
     found = {"runs": {}, **found, **where}
     for name in asked.sets:
         try:
@@ -102,10 +105,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--model", type=Path, required=True, help="folder of an encoder")
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--out", type=Path, default=Path("few_sample.json"))
-    parser.add_argument("--sets", nargs="*", choices=SETS, default=SETS)
+    parser.add_argument("--sets", nargs="*", choices=SETS + LARGE_SETS, default=SETS)
     parser.add_argument("--recipes", nargs="*", choices=RECIPES, default=list(RECIPES))
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--examples", type=int, default=1000)
+    parser.add_argument("--examples", type=int, default=1000, help="0 takes all")
+    parser.add_argument("--lr", type=float, help="by default finetune's, if a recipe has no own")
+    parser.add_argument("--epochs", type=int, default=3, help="of plain, if a recipe has no own")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--threads", type=int)
     return parser.parse_args()
@@ -125,13 +130,13 @@ def run_set(
         for seed in range(asked.seeds)
         for recipe in asked.recipes
         if key(name, recipe, seed) not in done
-        if recipe != "class weights" or name != "stsb"  # numbers have no classes
+        if recipe not in OF_CLASSES or name != "stsb"  # numbers have no classes
     ]
     if not missing:
         return
     data = Data.read(name, asked)
     for recipe, seed in missing:
-        yield recipe, seed, fine_tune(data, recipe, seed, machine)
+        yield recipe, seed, fine_tune(data, recipe, seed, machine, asked)
 
 
 @dataclass(frozen=True)
@@ -160,7 +165,7 @@ class Data:
         form = KINDS[suite.kind].form
         parts = gather(suite, form, data=asked.data, quarantine=Quarantine())
         by_line = {json.dumps(row_of(e, form=form), ensure_ascii=False): e for e in parts["train"]}
-        examples = [by_line[line] for line in sample(list(by_line), asked.examples)]
+        examples = [by_line[line] for line in sample(list(by_line), asked.examples or None)]
         opened = open_model(asked.model, tasks=[])
         longest = opened.model.config.max_positions
 
@@ -176,9 +181,11 @@ class Data:
         return cls(asked.model, suite.metrics[0].name, plain, balanced, dev)
 
 
-def fine_tune(data: Data, recipe: str, seed: int, machine: Machine) -> dict[str, float]:
+def fine_tune(
+    data: Data, recipe: str, seed: int, machine: Machine, asked: argparse.Namespace
+) -> dict[str, float]:
     """Fine-tune once and score the last weights on dev."""
-    settings = settings_of(recipe, data.model, seed)
+    settings = settings_of(recipe, seed, asked)
     lesson = data.balanced if settings.of_task.class_weights and data.balanced else data.plain
     task = lesson.task
     opened = open_model(data.model, tasks=[task], dropout=settings.dropout, seed=seed)
@@ -208,11 +215,13 @@ def fine_tune(data: Data, recipe: str, seed: int, machine: Machine) -> dict[str,
     return {"score": float("nan") if score is None else score, "floor": floor}
 
 
-def settings_of(recipe: str, model: Path, seed: int) -> FinetuneSettings:
+def settings_of(recipe: str, seed: int, asked: argparse.Namespace) -> FinetuneSettings:
     """Return the flags of finetune that a recipe stands for."""
-    files = {"model": str(model), "train": "train", "dev": "dev", "out": "out", "seed": seed}
-    chosen = {} if recipe == "default" else {**PLAIN, **RECIPES[recipe]}
-    values = read_values(FinetuneSettings, {**files, **chosen}, where=recipe)
+    files = {"model": str(asked.model), "train": "train", "dev": "dev", "out": "out", "seed": seed}
+    rate = {} if asked.lr is None else {"lr": asked.lr}
+    plain = {} if recipe == "default" else {"epochs": asked.epochs, **PLAIN}
+    chosen = {**files, **rate, **plain, **RECIPES[recipe]}
+    values = read_values(FinetuneSettings, chosen, where=recipe)
     return make_settings(FinetuneSettings, values, command="finetune")
 
 
