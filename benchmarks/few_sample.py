@@ -5,11 +5,11 @@
 
 RTE, MRPC, STS-B and CoLA are cut to so many training examples, the same for all, and scored on the
 whole official dev set with the weights of the last step: nothing is chosen on dev, so that a recipe
-with more epochs has no more chances than another. `plain` is three epochs without bias correction,
-as BERT's own code has it; an ingredient is plain with that one thing changed; `default` is what
-`bertworks finetune` does with so few examples. A run has collapsed when one and the same answer
-for all scores as much. `p` is that of a paired t-test over the seeds against plain. Every run is
-written to --out at once, and a later call goes on with those that are missing.
+with more epochs has no more chances than another. `plain` is three epochs at a rate of 5e-5 without
+bias correction, as BERT's own code has it; an ingredient is plain with that one thing changed;
+`default` is what `bertworks finetune` does with so few examples. A run has collapsed when one and
+the same answer for all scores as much. `p` is that of a paired t-test over the seeds against plain.
+Every run is written to --out at once, and a later call goes on with those that are missing.
 """
 
 import argparse
@@ -47,7 +47,7 @@ from bertworks.training.run import Run
 
 SETS = ("rte", "mrpc", "stsb", "cola")
 LARGE_SETS = ("sst2", "qnli")  # for a comparison on all examples
-PLAIN = {"reinit": 0, "bias_correction": False}
+PLAIN = {"reinit": 0, "lr": 5e-5}
 # What is changed of plain; default begins with nothing.
 RECIPES: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -61,9 +61,9 @@ RECIPES: dict[str, dict[str, Any]] = {
     "parameter dropout": {"parameter_dropout": 0.1},
     "dropout 0.2": {"dropout": 0.2},
     "r-drop": {"r_drop": 1.0},
-    "fgm": {"adversary": "fgm", "adversary_radius": 0.1},
-    "pgd": {"adversary": "pgd", "adversary_radius": 0.1},
-    "freelb": {"adversary": "freelb", "adversary_radius": 0.1},
+    "fgm": {"adversary": "fgm"},
+    "pgd": {"adversary": "pgd"},
+    "freelb": {"adversary": "freelb"},
     "average": {"average": 0.98},
     "average last": {"average_last": 2},
     "smoothing": {"label_smoothing": "0.1..0"},
@@ -80,7 +80,7 @@ def main() -> None:
     mute()
     machine = prepare(asked.device, threads=asked.threads)
     found = json.loads(asked.out.read_text()) if asked.out.is_file() else {}
-    where = {name: getattr(asked, name) for name in ("examples", "lr", "epochs")}
+    where = {name: getattr(asked, name) for name in ("examples", "lr", "epochs", "corrected")}
     where["model"] = asked.model.name
     if found and {name: found.get(name) for name in where} != where:
         sys.exit(f"{asked.out} is of another model or other flags; give another --out")
@@ -109,8 +109,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--recipes", nargs="*", choices=RECIPES, default=list(RECIPES))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--examples", type=int, default=1000, help="0 takes all")
-    parser.add_argument("--lr", type=float, help="by default finetune's, if a recipe has no own")
+    parser.add_argument(
+        "--lr", type=float, help="of plain and default; by default BERT's, finetune's"
+    )
     parser.add_argument("--epochs", type=int, default=3, help="of plain, if a recipe has no own")
+    parser.add_argument("--corrected", action="store_true", help="plain has bias correction too")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--threads", type=int)
     return parser.parse_args()
@@ -219,8 +222,9 @@ def settings_of(recipe: str, seed: int, asked: argparse.Namespace) -> FinetuneSe
     """Return the flags of finetune that a recipe stands for."""
     files = {"model": str(asked.model), "train": "train", "dev": "dev", "out": "out", "seed": seed}
     rate = {} if asked.lr is None else {"lr": asked.lr}
-    plain = {} if recipe == "default" else {"epochs": asked.epochs, **PLAIN}
-    chosen = {**files, **rate, **plain, **RECIPES[recipe]}
+    plain = {**PLAIN, "epochs": asked.epochs, "bias_correction": asked.corrected}
+    plain = {} if recipe == "default" else plain
+    chosen = {**files, **plain, **rate, **RECIPES[recipe]}
     values = read_values(FinetuneSettings, chosen, where=recipe)
     return make_settings(FinetuneSettings, values, command="finetune")
 

@@ -39,7 +39,7 @@ def test_by_default_nothing_is_added() -> None:
 
 def test_what_is_asked_for_comes_with_its_defaults() -> None:
     asked = plan(adversary="pgd", lora=4, label_smoothing=Ramp(0.1, 0), mixout=0.2)
-    assert asked.adversary == Adversary(name="pgd", radius=1.0, moves=3)
+    assert asked.adversary == Adversary(name="pgd", radius=0.1, moves=3)
     assert asked.lora == LoraPlan(rank=4, alpha=8.0, on="attention")
     assert (asked.smoothing, asked.mixout) == (Ramp(0.1, 0), 0.2)
     told = plan(adversary="fgm", adversary_radius=0.5, lora=4, lora_alpha=3.0, lora_on="all")

@@ -10,6 +10,7 @@ from bertworks.training.few_samples import (
     MOST_EPOCHS,
     USUAL_EPOCHS,
     Recipe,
+    default_rate,
     default_recipe,
 )
 
@@ -38,3 +39,10 @@ def test_many_examples_get_the_usual(num_examples: int, num_blocks: int) -> None
 def test_one_block_of_six_is_drawn_afresh_under_a_fresh_head(num_blocks: int, drawn: int) -> None:
     assert recipe(1000, num_blocks=num_blocks) == Recipe(MOST_EPOCHS, drawn)
     assert recipe(1000, num_blocks=num_blocks, has_fresh_head=False).reinit == 0
+
+
+@pytest.mark.parametrize(
+    ("width", "rate"), [(128, 1e-4), (384, 1e-4), (511, 1e-4), (512, 5e-5), (768, 5e-5)]
+)
+def test_a_narrow_network_takes_longer_steps(width: int, rate: float) -> None:
+    assert default_rate(width) == rate

@@ -13,7 +13,7 @@ from bertworks.stages.setting_groups import RegularizeSettings
 from bertworks.stages.settings import FinetuneSettings
 from bertworks.tasks.task import Task
 from bertworks.training.adversary import Adversary
-from bertworks.training.few_samples import FEW, Recipe, default_recipe
+from bertworks.training.few_samples import FEW, Recipe, default_rate, default_recipe
 from bertworks.training.layers import Layers, count_blocks, reinitialize
 from bertworks.training.lora import LoraPlan
 from bertworks.training.optimizer import Adam
@@ -58,7 +58,7 @@ def plan_of(
     warmup = round(settings.warmup * steps)
     return TrainingPlan(
         steps=steps,
-        lr=settings.lr,
+        lr=settings.lr or default_rate(opened.model.config.hidden_size),
         optimizer=learning.optimizer,
         adam=Adam(
             betas=(learning.beta1, learning.beta2), epsilon=learning.epsilon, corrects=corrects
@@ -82,7 +82,7 @@ def regularize_plan(asked: RegularizeSettings, tasks: Collection[Task]) -> Regul
     _refuse_unfit(asked, tasks)
     adversary = lora = None
     if asked.adversary:
-        radius, moves = asked.adversary_radius or 1.0, asked.adversary_moves or 3
+        radius, moves = asked.adversary_radius or 0.1, asked.adversary_moves or 3
         adversary = Adversary(name=asked.adversary, radius=radius, moves=moves)
     if asked.lora:
         alpha, place = asked.lora_alpha or 2.0 * asked.lora, asked.lora_on or "attention"

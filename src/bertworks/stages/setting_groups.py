@@ -169,7 +169,7 @@ class RegularizeSettings:
     """Learn also from texts whose word vectors are moved to where the loss rises: by one move, by
     several, or by several that all count; by default from none."""
     adversary_radius: Positive | None = None
-    """How far the word vectors of a text are moved, all of them together; by default 1."""
+    """How far the word vectors of a text are moved, all of them together; by default 0.1."""
     adversary_moves: Count | None = None
     """pgd, freelb: moves of a text in a step; by default 3."""
     label_smoothing: ShareRamp = Ramp(0.0, 0.0)

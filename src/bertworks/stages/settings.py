@@ -277,8 +277,8 @@ class FinetuneSettings:
     """Examples per step."""
     accumulate: Count = 1
     """Parts in which a step is computed, to save memory."""
-    lr: Positive = 5e-5
-    """Highest learning rate."""
+    lr: Positive | None = None
+    """Highest learning rate; by default 5e-5, or 1e-4 of a network narrower than 512."""
     warmup: Share = 0.1
     """Share of the run in which the learning rate rises."""
     weight_decay: PositiveOrZero = 0.01

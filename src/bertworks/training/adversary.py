@@ -31,7 +31,7 @@ class Adversary:
     """Which way is taken against the model, how far and in how many moves."""
 
     name: AdversaryName
-    radius: float = 1.0
+    radius: float = 0.1
     moves: int = 3  # of PGD and FreeLB
 
     @property
