@@ -1,8 +1,11 @@
 """The baseline: words in common decide, and nothing of the test set is learned."""
 
+import sys
+
 import numpy as np
 import pytest
 
+from bertworks.core.errors import MissingPackageError
 from bertworks.data.examples import TextExample
 from bertworks.evaluation.baselines import tfidf_match
 
@@ -61,3 +64,9 @@ def test_texts_with_nothing_in_common_are_different(text_b: str | None) -> None:
     assert tfidf_match(draw_pairs(200, seed=1), [TextExample("lion tiger", text_b)]) == [
         "different"
     ]
+
+
+def test_a_missing_package_is_named_with_the_way_to_get_it(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
+    with pytest.raises(MissingPackageError, match=r"pip install 'bertworks\[eval\]'"):
+        tfidf_match(draw_pairs(8, seed=1), draw_pairs(2, seed=2))

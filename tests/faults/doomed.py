@@ -31,7 +31,6 @@ from bertworks.core.seeds import derive, random_at
 from bertworks.data import corpus_batches, shards
 from bertworks.model import weights
 from bertworks.stages import finetune, pretrain  # noqa: F401 (for their imports)
-from bertworks.tasks.metrics import scikit_learn
 from bertworks.training import loop, run, together
 from bertworks.training.optimizer import make_optimizer
 from bertworks.training.run import Run
@@ -261,7 +260,6 @@ def live(order: dict[str, Any]) -> None:
 
 def warm_up() -> None:
     """Import what is imported late; without a backward pass, which a fork cannot follow."""
-    scikit_learn("metrics")
     torch.set_num_threads(1)
     model = nn.Linear(3, 5)
     for parameter in model.parameters():

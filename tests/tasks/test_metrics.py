@@ -1,7 +1,5 @@
 """Scores against scikit-learn and the plain formulas, and gold that leaves some undefined."""
 
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,8 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics
 
-from bertworks.core.errors import MissingPackageError
-from bertworks.tasks.metrics import LabelScores, LabelSetScores, NumberScores, scikit_learn
+from bertworks.tasks.metrics import LabelScores, LabelSetScores, NumberScores
 
 
 def label_metrics(gold: list[int], probabilities: np.ndarray) -> dict[str, float]:
@@ -91,12 +88,6 @@ def test_a_label_that_never_occurs_counts_against_the_mean() -> None:
 def test_scores_are_plain_numbers() -> None:
     gold, probabilities = draw(2, 30, seed=1)
     assert {type(value) for value in label_metrics(gold, probabilities).values()} == {float}
-
-
-def test_a_missing_package_is_named_with_the_way_to_get_it(monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "sklearn.metrics", None)
-    with pytest.raises(MissingPackageError, match=r"pip install 'bertworks\[eval\]'"):
-        scikit_learn("metrics")
 
 
 def test_each_label_has_scores_of_its_own() -> None:

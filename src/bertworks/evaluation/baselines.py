@@ -1,12 +1,14 @@
 """What a system without a network reaches: the honest thing to compare with."""
 
 from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from bertworks.core.errors import MissingPackageError
 from bertworks.data.examples import TextExample
-from bertworks.tasks.metrics import scikit_learn
 
 
 def tfidf_match(training: Sequence[TextExample], test: Sequence[TextExample]) -> list[str]:
@@ -25,3 +27,13 @@ def _cosines(vectorizer: Any, pairs: Sequence[TextExample]) -> np.ndarray:
     first = vectorizer.transform([pair.text for pair in pairs])
     second = vectorizer.transform([pair.text_b or "" for pair in pairs])
     return np.asarray(first.multiply(second).sum(axis=1)).reshape(-1, 1)
+
+
+def scikit_learn(module: str) -> ModuleType:
+    """Import a module of scikit-learn, or say how to get it."""
+    try:
+        return import_module(f"sklearn.{module}")
+    except ImportError as error:
+        raise MissingPackageError(
+            "the TF-IDF baseline needs: pip install 'bertworks[eval]'"
+        ) from error

@@ -37,7 +37,6 @@ from bertworks.stages.settings import EvaluateSettings
 from bertworks.stages.suite import refuse_flags, run_suite
 from bertworks.stages.zero_shot import zero_shot_task
 from bertworks.tasks.catalog import KINDS
-from bertworks.tasks.metrics import scikit_learn
 from bertworks.tasks.task import Answer, Task, Verdict
 from bertworks.tasks.zero_shot import ByVectors
 
@@ -52,7 +51,6 @@ def run(settings: EvaluateSettings) -> dict[str, Any]:
     if settings.data.is_dir() and not is_intents(settings.data):
         return run_ranking(settings)
     refuse_ranking_flags(settings.ranking)
-    scikit_learn("metrics")
     refuse_existing(settings.out)
     require_source(settings.data)
     predictor = load(settings.model, **vars(settings.machine))

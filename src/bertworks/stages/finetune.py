@@ -42,7 +42,6 @@ from bertworks.stages.settings import FinetuneSettings
 from bertworks.stages.task_list import TaskSource, task_sources
 from bertworks.tasks.answering import windows_of
 from bertworks.tasks.catalog import KINDS, guess_kind, learn_task
-from bertworks.tasks.metrics import scikit_learn
 from bertworks.tasks.task import Task
 from bertworks.training.loop import train
 from bertworks.training.plan import Evaluation
@@ -54,7 +53,6 @@ FREE = FREE_SETTINGS - {"patience"}  # here it is how long training goes on
 
 def run(settings: FinetuneSettings) -> dict[str, Any]:
     """Fine-tune a model on one task or several; the epoch that scores best on dev is kept."""
-    scikit_learn("metrics")  # before the work, not after it
     if settings.choice.seeds > 1:
         return _run_seeds(settings)
     sources = task_sources(settings)

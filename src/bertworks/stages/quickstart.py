@@ -22,7 +22,7 @@ from bertworks.core.settings import as_json
 from bertworks.corpus.python_docs import read_topics
 from bertworks.data.examples import TextExample
 from bertworks.data.topic_pairs import make_pairs, split_names
-from bertworks.evaluation.baselines import tfidf_match
+from bertworks.evaluation.baselines import scikit_learn, tfidf_match
 from bertworks.evaluation.report import Page
 from bertworks.evaluation.statistics import Interval, mean_interval, paired_difference
 from bertworks.serving.predictor import load
@@ -38,6 +38,7 @@ SYSTEMS = {"pretrained": "pre-trained BERT", "untrained": "same network, no pre-
 
 def run(settings: QuickstartSettings) -> dict[str, Any]:
     """Learn a vocabulary, pre-train, fine-tune with and without pre-training, compare, report."""
+    scikit_learn("linear_model")  # before the work, not after it
     started = time.monotonic()
     out = settings.out
     _claim(settings)

@@ -32,7 +32,6 @@ from bertworks.interop.sentence_transformers import encoder_folder
 from bertworks.stages.setting_groups import MachineSettings, SuiteSettings
 from bertworks.stages.settings import EvaluateSettings
 from bertworks.tasks.catalog import KINDS
-from bertworks.tasks.metrics import scikit_learn
 
 MAY_CHANGE = {"only", "resume", "device", "threads"}  # from one run in a folder to the next
 CHECKPOINT_EVERY = 500
@@ -47,7 +46,6 @@ NOTES = (
 
 def run_suite(settings: EvaluateSettings) -> dict[str, Any]:
     """Fine-tune and score each task of a suite; the failure of one does not lose the others."""
-    scikit_learn("metrics")
     _refuse_other_flags(settings)
     tasks = _chosen(settings.suites)
     reads = open_folder(encoder_folder(settings.model)).config.max_positions

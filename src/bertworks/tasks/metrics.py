@@ -3,13 +3,10 @@
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from types import ModuleType
 from typing import Literal, Self
 
 import numpy as np
 
-from bertworks.core.errors import MissingPackageError
 from bertworks.core.progress import say
 from bertworks.tasks.statistic import (
     Sample,
@@ -22,14 +19,6 @@ from bertworks.tasks.statistic import (
 
 ERRORS = {"mean_absolute_error"}  # scores of which the lower is the better
 Mean = Literal["macro", "micro"] | int  # over labels, over answers, or of one label
-
-
-def scikit_learn(module: str) -> ModuleType:
-    """Import a module of scikit-learn, or say how to get it."""
-    try:
-        return import_module(f"sklearn.{module}")
-    except ImportError as error:
-        raise MissingPackageError("scoring needs: pip install 'bertworks[eval]'") from error
 
 
 class LabelScores:
