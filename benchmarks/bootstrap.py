@@ -3,9 +3,8 @@
     python benchmarks/bootstrap.py [--rows 100000] [--units 0]
 
 Every line is a made result of so many rows, of which each score that the task reports is drawn
-10,000 times (1,000 where nearly all rows differ, as sets of many labels do, and rows are many); the
-seconds are of everything, from what was counted to the intervals. `--units` lets rows share so many
-texts, which are then drawn whole.
+10,000 times; the seconds are of everything, from what was counted to the intervals. `--units` lets
+rows share so many texts, which are then drawn whole.
 """
 
 import argparse

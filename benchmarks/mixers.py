@@ -20,7 +20,7 @@ import numpy as np
 
 from bertworks.core.quarantine import Quarantine
 from bertworks.data.rows import read_examples
-from bertworks.evaluation.statistics import mean_interval
+from bertworks.evaluation.bootstrap import mean_interval
 from bertworks.serving.predictor import load
 
 STYLES = {

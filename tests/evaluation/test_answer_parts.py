@@ -10,12 +10,12 @@ from bertworks.evaluation.answer_parts import (
     MOST_LABELS,
     OTHERS,
     ClassTable,
+    Confidence,
     Confusion,
-    Difference,
+    DifferenceRow,
     Differences,
     Errors,
     Pairs,
-    Reliability,
     Scores,
     wilson,
 )
@@ -167,10 +167,10 @@ def test_of_very_many_labels_those_confused_most_are_kept() -> None:
 
 def test_calibration_shows_what_is_known() -> None:
     points = ((0.6, 0.5, 10), (0.9, 0.95, 30))
-    part = Reliability(points, ece=0.05, temperature=1.5)
+    part = Confidence(points, ece=0.05, temperature=1.5)
     assert cells(part) == [["expected calibration error", "0.050"], ["temperature", "1.500"]]
     assert blocks_of(part, Diagonal)[0].points == points
-    assert blocks_of(Reliability(points), Table) == []
+    assert blocks_of(Confidence(points), Table) == []
 
 
 def test_no_errors_are_said_to_be_none() -> None:
@@ -192,8 +192,10 @@ def test_pairs_of_words_are_a_table() -> None:
 
 def test_differences_are_drawn_where_they_have_ranges_and_told_everywhere() -> None:
     rows = (
-        Difference("f1", 0.5, 0.75, Estimate("", 0.25, 0.125, 0.375), 0.01),
-        Difference("rare", None, None, Estimate("", None), None, "fewer than 10 examples have it"),
+        DifferenceRow("f1", 0.5, 0.75, Estimate("", 0.25, 0.125, 0.375), 0.01),
+        DifferenceRow(
+            "rare", None, None, Estimate("", None), None, "fewer than 10 examples have it"
+        ),
     )
     part = Differences("scores", "Scores", rows, ("second less first",))
     (forest,) = blocks_of(part, Forest)

@@ -4,12 +4,16 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics
 
+from bertworks.core.errors import DataError
 from bertworks.evaluation import bootstrap
-from bertworks.evaluation.bootstrap import intervals, resample
-from bertworks.tasks.metrics import LabelScores
+from bertworks.evaluation.bootstrap import intervals, mean_interval, paired_difference, resample
+from bertworks.evaluation.statistics import Interval
+from bertworks.tasks.metrics import LabelScores, LabelSetScores
 from bertworks.tasks.statistic import Sample, Statistic, mean_of, rank_correlation_of
 
 Formula = Callable[[np.ndarray, np.ndarray], float]
@@ -60,16 +64,45 @@ def test_rows_that_all_differ_are_drawn_one_by_one(monkeypatch: pytest.MonkeyPat
     gold, given = draw_labels(90, seed=3)
     statistics = statistics_of(gold, given)
     grouped = resample(statistics)["macro_f1"]
-    monkeypatch.setattr(bootstrap, "COST_OF_ROW", 90)
+    monkeypatch.setattr(bootstrap, "COST_OF_ROW", 1_000)
     single = resample(statistics, seed=1)["macro_f1"]
     assert stats.ks_2samp(grouped, single).pvalue > 0.01
 
 
-def test_many_rows_that_all_differ_are_drawn_fewer_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bootstrap, "COST_OF_ROW", 90)
-    monkeypatch.setattr(bootstrap, "MOST_DRAWS", 90 * 1_500)
-    found = resample({"mcc": statistics_of(*draw_labels(90, seed=3))["mcc"]})
-    assert len(found["mcc"]) == 1_500
+def label_sets(count: int, *, seed: int) -> LabelSetScores:
+    """Make sets of nine labels, the first of them rare."""
+    random, scores = np.random.default_rng(seed), LabelSetScores(9)
+    rates = np.array([0.004, *np.linspace(0.1, 0.6, 8)])
+    for chances in random.random((count, 9)):
+        gold = chances < rates
+        given = np.where(random.random(9) < 0.85, gold, random.random(9) < rates)
+        scores.add(gold, given, chances.tolist())
+    return scores
+
+
+@pytest.mark.parametrize("name", ["micro_f1", "macro_f1", "macro_recall", "rare"])
+def test_many_rows_that_all_differ_spread_as_when_drawn_one_by_one(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = label_sets(2_000, seed=8)
+    statistics = scores.statistics() | {"rare": scores.label_statistics()[0]}
+    single = resample({name: statistics[name]}, num_resamples=2_000)[name]
+    monkeypatch.setattr(bootstrap, "MOST_DRAWS", 0)
+    crowded = resample({name: statistics[name]}, num_resamples=4_000, seed=1)[name]
+    assert len(crowded) == 4_000
+    assert stats.ks_2samp(crowded, single).pvalue > 0.01
+    assert stats.ks_2samp(crowded, single + single.std() / 4).pvalue < 1e-6  # it would tell
+
+
+def test_few_rows_are_far_from_the_mean_of_a_sum() -> None:
+    random = np.random.default_rng(2)
+    values = np.stack([random.random(3_000), random.random(3_000) < 0.01], axis=1)
+    crowd, rest = bootstrap.Crowd.parted(Sample.of(values))
+    assert values[:, 1].sum() <= len(rest.rows) <= 2 / bootstrap.FAR**2
+    assert len(rest) == 3_000
+    np.testing.assert_allclose(
+        rest.sums + (rest.which == len(rest.rows) - 1).sum() * crowd.mean, values.sum(axis=0)
+    )
 
 
 def test_neighbours_among_many_numbers_may_be_drawn_as_one() -> None:
@@ -152,3 +185,79 @@ def test_a_label_without_any_example_counts_in_every_drawn_sample() -> None:
         scores.add(number % 2, np.eye(3)[number % 2].tolist())
     found = intervals(scores.statistics(), np.arange(40))["f1"]
     assert (found.low, found.mean, found.high) == pytest.approx((2 / 3, 2 / 3, 2 / 3))
+
+
+# Means
+
+
+values = st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=40).map(np.array)
+
+
+@given(values)
+def test_an_interval_lies_within_the_values_and_around_their_mean(sample: np.ndarray) -> None:
+    found = mean_interval(sample)
+    slack = 1e-9 * max(1.0, np.abs(sample).max())
+    assert found.mean == pytest.approx(sample.mean())
+    assert sample.min() - slack <= found.low <= found.high <= sample.max() + slack
+
+
+@given(values, st.integers(0, 2**31))
+def test_an_interval_is_a_function_of_values_and_seed(sample: np.ndarray, seed: int) -> None:
+    found = mean_interval(sample, seed=seed)
+    assert found == mean_interval(sample, seed=seed)
+    shuffled = np.random.default_rng(seed).permutation(sample)
+    assert found.low == pytest.approx(mean_interval(shuffled, seed=seed).low)
+
+
+def test_an_interval_holds_the_truth_about_as_often_as_it_says() -> None:
+    random = np.random.default_rng(5)
+    intervals = [mean_interval(random.random(120) < 0.7, seed=n) for n in range(300)]
+    assert 0.91 <= np.mean([found.low <= 0.7 <= found.high for found in intervals]) <= 0.98
+    # Half as wide an interval would hold it much less often.
+    halves = [abs(found.mean - 0.7) <= (found.high - found.low) / 4 for found in intervals]
+    assert np.mean(halves) < 0.8
+
+
+def test_an_interval_is_as_wide_as_the_normal_one_for_many_examples() -> None:
+    sample = np.random.default_rng(6).normal(3, 2, size=400)
+    found = mean_interval(sample)
+    half = 1.96 * sample.std() / 20
+    assert found.low == pytest.approx(sample.mean() - half, abs=0.1 * half)
+    assert found.high == pytest.approx(sample.mean() + half, abs=0.1 * half)
+
+
+def test_examples_that_all_agree_leave_no_doubt() -> None:
+    assert mean_interval(np.ones(5, bool)) == Interval(1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("sample", [[], [1.0]])
+def test_too_few_examples_are_refused(sample: list[float]) -> None:
+    with pytest.raises(DataError, match="at least two examples"):
+        mean_interval(np.array(sample))
+
+
+def test_a_difference_is_taken_example_by_example() -> None:
+    random = np.random.default_rng(7)
+    worse = random.random(200) < 0.6
+    better = worse | (random.random(200) < 0.1)
+    found = paired_difference(better, worse)
+    assert found.mean == pytest.approx(better.mean() - worse.mean())
+    assert found.low > 0
+    # The same answers in another order are no longer pairs, and far less sure.
+    loose = paired_difference(better, random.permutation(worse))
+    assert loose.high - loose.low > 1.5 * (found.high - found.low)
+
+
+@given(values)
+def test_a_system_does_not_beat_itself(sample: np.ndarray) -> None:
+    assert paired_difference(sample, sample) == Interval(0.0, 0.0, 0.0)
+
+
+def test_results_of_different_examples_cannot_be_paired() -> None:
+    with pytest.raises(DataError, match="3 and 5 results cannot be paired"):
+        paired_difference(np.zeros(3), np.zeros(5))
+
+
+def test_truth_values_are_counted_not_subtracted_as_such() -> None:
+    found = paired_difference(np.array([True, False, True]), np.array([False, True, True]))
+    assert found.mean == 0.0

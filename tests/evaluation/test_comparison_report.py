@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from bertworks.evaluation.comparison import Comparison, Part
+from bertworks.evaluation.comparison import Compared, Comparison
 from bertworks.evaluation.comparison_report import comparison_rows, notes, verdict
 from bertworks.evaluation.paired_tests import Difference
 from bertworks.evaluation.statistics import Interval
@@ -17,7 +17,7 @@ def make_difference(mean: float, p_value: float, *, needed: int | None = 900) ->
 
 
 def make_comparison(one: Difference) -> Comparison:
-    labels = [Part("a|b", 40, one), Part("rare", 3, None, "fewer than 10 examples have it")]
+    labels = [Compared("a|b", 40, one), Compared("rare", 3, None, "fewer than 10 examples have it")]
     return Comparison(500, 480, {"accuracy": one}, "accuracy", labels, [])
 
 

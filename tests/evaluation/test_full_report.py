@@ -12,7 +12,7 @@ import pytest
 
 from bertworks.core.artifact import Origin
 from bertworks.data.examples import TextExample
-from bertworks.evaluation.answer_parts import ClassTable, Confusion, Errors, Reliability, Scores
+from bertworks.evaluation.answer_parts import ClassTable, Confidence, Confusion, Errors, Scores
 from bertworks.evaluation.answer_views import Gallery
 from bertworks.evaluation.findings import Finding, Places
 from bertworks.evaluation.full_report import (
@@ -85,7 +85,7 @@ def make_report(num_labels: int = 98, *, text: str = "text", long: int = 0) -> R
             course_of(log, best_step=70),
             ClassTable.of_labels(dict.fromkeys(labels, row)),
             Confusion.of_pairs(pairs, labels),
-            Reliability(((0.5, 0.4, 10), (0.9, math.nan, 3)), ece=0.1, brier=math.nan),
+            Confidence(((0.5, 0.4, 10), (0.9, math.nan, 3)), ece=0.1, brier=math.nan),
             Errors((shown,) * 20, 20),
             Seeds(text, (SeedRow(0, 0.5), SeedRow(1, math.nan)), mean=math.nan),
         ],

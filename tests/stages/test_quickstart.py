@@ -16,7 +16,7 @@ import pytest
 import bertworks
 from bertworks.core.artifact import MANIFEST
 from bertworks.corpus.python_docs import read_topics
-from bertworks.evaluation.statistics import mean_interval
+from bertworks.evaluation.bootstrap import mean_interval
 from bertworks.stages import quickstart
 
 Run = Callable[..., Any]

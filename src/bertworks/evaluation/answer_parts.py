@@ -193,7 +193,7 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class Reliability:
+class Confidence:
     """Whether answers are as often right as they are said to be."""
 
     key: ClassVar[str] = "calibration"
@@ -251,7 +251,7 @@ class Errors:
 
 
 @dataclass(frozen=True)
-class Difference:
+class DifferenceRow:
     """How far two models are apart in one score, label or slice; or why that is not known."""
 
     name: str
@@ -268,7 +268,7 @@ class Differences:
 
     key: str  # its name in JSON, as scores, labels or slices
     title: str
-    rows: tuple[Difference, ...]
+    rows: tuple[DifferenceRow, ...]
     notes: tuple[str, ...] = ()
 
     @classmethod
@@ -305,15 +305,15 @@ def _estimate(name: str, value: float | None, interval: Interval | None) -> Esti
     return Estimate(name, value, interval.low, interval.high)
 
 
-def _difference(row: Mapping[str, Any]) -> Difference:
+def _difference(row: Mapping[str, Any]) -> DifferenceRow:
     name = str(next(iter(row.values())))
     between = Estimate(name, row["difference"], row.get("low"), row.get("high"))
-    return Difference(
+    return DifferenceRow(
         name, row["first"], row["second"], between, row.get("p"), row.get("note") or ""
     )
 
 
-def _told(row: Difference, *, has_notes: bool) -> list[str]:
+def _told(row: DifferenceRow, *, has_notes: bool) -> list[str]:
     """Return a row of a table; a difference is no share, so its range is told in words alone."""
     numbers = number(row.first), number(row.second), str(row.difference), number(row.p_value)
     return [row.name, *numbers, *[row.note] * has_notes]

@@ -1,17 +1,21 @@
 """How sure any score is: the range of what it would be on other samples of such texts."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
+from bertworks.core.errors import DataError
 from bertworks.evaluation.statistics import CONFIDENCE, RESAMPLES, Interval
-from bertworks.tasks.statistic import Sample, Statistic
+from bertworks.tasks.statistic import Sample, Statistic, mean_of
 
 MOST_ROWS = 1_000  # different numbers of which a mean is drawn as they are
 NUM_GROUPS = 200  # of neighbours among more numbers than that
-MOST_DRAWS = 100_000_000  # of examples one by one, in all resamples
+MOST_DRAWS = 50_000_000  # of examples one by one, in all resamples
 COST_OF_ROW = 10  # to draw how often a row comes, beside drawing one example
-LEAST_RESAMPLES = 1_000
+COST_OF_TURN = 1_000  # to begin a resample, in examples
+FAR = 0.1  # from the mean, in deviations of the whole sum
 CHUNK = 1_000_000  # numbers in memory at once
 
 
@@ -32,6 +36,20 @@ def intervals(
     joined = join_units(statistics, units)
     drawn = resample(joined, num_resamples=num_resamples, seed=seed)
     return {name: interval_of(drawn[name], joined[name].value) for name in joined}
+
+
+def mean_interval(values: np.ndarray, *, seed: int = 0) -> Interval:
+    """Return the mean of one value per example with its range."""
+    if len(values) < 2:
+        raise DataError("an interval needs at least two examples")
+    return intervals({"mean": mean_of(values)}, np.arange(len(values)), seed=seed)["mean"]
+
+
+def paired_difference(better: np.ndarray, worse: np.ndarray, *, seed: int = 0) -> Interval:
+    """Return by how much one system beats another on the same examples."""
+    if len(better) != len(worse):
+        raise DataError(f"{len(better)} and {len(worse)} results cannot be paired")
+    return mean_interval(np.asarray(better, float) - np.asarray(worse, float), seed=seed)
 
 
 def join_units(statistics: Mapping[str, Statistic], units: np.ndarray) -> dict[str, Statistic]:
@@ -72,23 +90,60 @@ def draw_sums(sample: Sample, *, num_resamples: int, seed: int) -> Iterator[np.n
     """Yield what resamples add up to, [some, S] at a time.
 
     What counts is how often each different row is drawn, which is a draw from a multinomial
-    distribution; where most rows differ, examples are drawn one by one. If both are many, there are
-    fewer resamples.
+    distribution; where most rows differ, examples are drawn one by one. If both are many, only rows
+    that move a sum much are drawn so, and what all others add up to is drawn as a whole.
     """
     random, count = np.random.default_rng(seed), len(sample)
     num_rows, width = sample.rows.shape
-    is_grouped = COST_OF_ROW * num_rows <= count
+    is_grouped = COST_OF_ROW * num_rows <= count + COST_OF_TURN
     cost = COST_OF_ROW * num_rows if is_grouped else count
-    num_resamples = min(num_resamples, max(MOST_DRAWS // cost, LEAST_RESAMPLES))
-    shares = np.bincount(sample.which, minlength=num_rows) / count
-    step = max(CHUNK // max(num_rows, width), 1)
+    crowd = None
+    if cost * num_resamples > MOST_DRAWS:
+        crowd, sample, is_grouped = *Crowd.parted(sample), True
+    shares = np.bincount(sample.which, minlength=len(sample.rows)) / count
+    step = max(CHUNK // max(len(shares), width), 1)
     for start in range(0, num_resamples, step):
         size = min(step, num_resamples - start)
         if is_grouped:
             drawn = random.multinomial(count, shares, size=size)
         else:
             drawn = np.stack([_draw(sample, random) for _ in range(size)])
-        yield drawn.astype(np.float64) @ sample.rows
+        sums = drawn.astype(np.float64) @ sample.rows
+        yield sums if crowd is None else sums + crowd.draw(drawn[:, -1], random)
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """Many rows of which none moves a sum much: what some of them add up to is nearly normal."""
+
+    mean: np.ndarray  # [S]
+    root: np.ndarray  # [S, S] of the covariance of what each adds
+
+    @classmethod
+    def parted(cls, sample: Sample) -> tuple[Self, Sample]:
+        """Part a sample into its crowd, and all other rows, behind which a row of zeros is it.
+
+        At most 1 / FAR² rows are far from the mean in a sum, so that the rest of a sum is skewed by
+        less than FAR.
+        """
+        counts = np.bincount(sample.which, minlength=len(sample.rows))
+        moves = np.abs(sample.rows - counts @ sample.rows / len(sample))
+        reach = FAR * np.sqrt(counts @ moves**2)
+        is_far = (moves > reach).any(axis=1)
+        inner, weights = sample.rows[~is_far], counts[~is_far] / max(counts[~is_far].sum(), 1)
+        mean = weights @ inner
+        around = inner - mean
+        values, vectors = np.linalg.eigh((around * weights[:, None]).T @ around)
+        place = np.where(is_far, is_far.cumsum() - 1, is_far.sum())
+        rows = np.concatenate([sample.rows[is_far], np.zeros((1, len(mean)))])
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        root[~around.any(axis=0)] = 0.0  # exactly, whatever rounding says
+        return cls(mean, root), Sample(rows, place[sample.which])
+
+    def draw(self, counts: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        """Return what so many drawn from the crowd add up to, [counts, S]."""
+        spread = random.standard_normal((len(counts), len(self.mean))) @ self.root.T
+        return counts[:, None] * self.mean + np.sqrt(counts)[:, None] * spread
 
 
 def interval_of(scores: np.ndarray, value: float) -> Interval:

@@ -21,7 +21,7 @@ Sides = tuple[Mapping[str, Statistic], Mapping[str, Statistic]]  # of the first 
 
 
 @dataclass(frozen=True)
-class Part:
+class Compared:
     """A label or a slice of the examples, compared; or why it is not."""
 
     name: str
@@ -38,8 +38,8 @@ class Comparison:
     num_texts: int
     scores: dict[str, Difference]
     sliced_by: str  # the score that slices are compared by
-    labels: list[Part]  # by their F1
-    slices: list[Part]
+    labels: list[Compared]  # by their F1
+    slices: list[Compared]
     undefined: tuple[str, ...] = ()  # scores that one of both does not have
 
 
@@ -87,7 +87,7 @@ def _differences(sides: Sides, units: np.ndarray, *, seed: int) -> dict[str, Dif
 
 def _compare_labels(
     scorers: tuple[Scorer, Scorer], units: np.ndarray, *, seed: int
-) -> Iterator[Part]:
+) -> Iterator[Compared]:
     first, second = scorers
     if not isinstance(first, LabelTable) or not isinstance(second, LabelTable):
         return
@@ -100,19 +100,21 @@ def _compare_labels(
         if label not in judged:
             few = f"fewer than {LEAST_TEXTS} examples have it"
             note = few if support.get(label) else "no example has it"
-        yield Part(label, support.get(label, 0), found.get(label), note)
+        yield Compared(label, support.get(label, 0), found.get(label), note)
 
 
-def _compare_slices(reports: tuple[Verdicts, Verdicts], score: str, *, seed: int) -> Iterator[Part]:
+def _compare_slices(
+    reports: tuple[Verdicts, Verdicts], score: str, *, seed: int
+) -> Iterator[Compared]:
     first, second = reports
     for name, chosen in slices_of(first):
         units = _numbered(first.units[chosen])
         if units.max() + 1 < LEAST_TEXTS:
-            yield Part(name, len(chosen), None, f"fewer than {LEAST_TEXTS} texts are in it")
+            yield Compared(name, len(chosen), None, f"fewer than {LEAST_TEXTS} texts are in it")
             continue
         sides = first.scorer(chosen).statistics(), second.scorer(chosen).statistics()
         found = _differences(_only([score], sides), units, seed=seed)
-        yield Part(name, len(chosen), found.get(score), "" if found else UNDEFINED)
+        yield Compared(name, len(chosen), found.get(score), "" if found else UNDEFINED)
 
 
 def _only(names: Sequence[str], sides: Sides) -> Sides:
@@ -135,7 +137,7 @@ def slices_of(verdicts: Verdicts) -> Iterator[tuple[str, np.ndarray]]:
                 yield f"{word} {value}", np.flatnonzero([own == value for own in values])
 
 
-def _corrected(parts: Sequence[Part]) -> list[Part]:
+def _corrected(parts: Sequence[Compared]) -> list[Compared]:
     """Correct all p-values together."""
     judged = [part for part in parts if part.difference]
     p_values = holm([part.difference.p_value for part in judged if part.difference])

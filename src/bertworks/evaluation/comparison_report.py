@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bertworks.evaluation.comparison import Comparison, Part
+from bertworks.evaluation.comparison import Compared, Comparison
 from bertworks.evaluation.paired_tests import SAME, Difference
 from bertworks.evaluation.statistics import CONFIDENCE
 from bertworks.tasks.metrics import ERRORS
@@ -28,7 +28,7 @@ def comparison_rows(found: Comparison) -> dict[str, Any]:
     }
     for kind, parts in (("labels", found.labels), ("slices", found.slices)):
         if parts:
-            result[kind] = [_part(kind.removesuffix("s"), part) for part in parts]
+            result[kind] = [_row(kind.removesuffix("s"), part) for part in parts]
     return result | {"notes": notes(found)}
 
 
@@ -86,7 +86,7 @@ def _told(one: Difference) -> Row:
     }
 
 
-def _part(kind: str, part: Part) -> Row:
+def _row(kind: str, part: Compared) -> Row:
     names = ("first", "second", "difference", "low", "high", "p")
     told = _told(part.difference) if part.difference else dict.fromkeys(names)
     return {kind: part.name, "examples": part.num_examples, **told, "note": part.note}

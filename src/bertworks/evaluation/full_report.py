@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from bertworks.core import __version__
 from bertworks.core.artifact import Origin, name_input
-from bertworks.evaluation.answer_parts import ClassTable, Reliability, Scores
+from bertworks.evaluation.answer_parts import ClassTable, Confidence, Scores
 from bertworks.evaluation.answer_views import Gallery
 from bertworks.evaluation.calibration import Calibration
 from bertworks.evaluation.dev_scores import DevScores
@@ -19,7 +19,7 @@ from bertworks.evaluation.report import Page
 from bertworks.evaluation.report_blocks import Block, Heading, Text
 from bertworks.evaluation.run_parts import Again, DataFile, Findings, Fingerprint, Found
 from bertworks.evaluation.scoring import Judge
-from bertworks.tasks.task import Scored
+from bertworks.tasks.task import Scored, Tempered
 
 FILES = ("report.html", "report.md", "report.json")
 
@@ -91,7 +91,7 @@ def answer_parts(
         Scores.of_metrics(judge.metrics(), judge.intervals(), examples=judge.count, of=of),
         ClassTable.of_labels(judge.label_rows()),
         gallery.confusion(),
-        _reliability(judge.calibration(), temperature),
+        _confidence(judge.calibration(), temperature),
         gallery.errors(),
     ]
     return [part for part in parts if part is not None]
@@ -112,7 +112,7 @@ def dev_parts(scores: DevScores, galleries: Mapping[str, Gallery]) -> dict[str, 
 
 def temperature_of(task: Scored) -> float | None:
     """Return what the scores of a task are divided by, where its chances have been fitted."""
-    return getattr(task, "options", {}).get("temperature")
+    return task.options.get("temperature") if isinstance(task, Tempered) else None
 
 
 def training_report(
@@ -150,11 +150,11 @@ def again(origin: Origin) -> Again:
     return Again(origin.command, __version__)
 
 
-def _reliability(found: Calibration | None, temperature: float | None) -> Reliability | None:
+def _confidence(found: Calibration | None, temperature: float | None) -> Confidence | None:
     if found is None:
         return None
     points = tuple((one.chance, one.right, one.count) for one in found.bins)
-    return Reliability(points, found.ece, found.brier, temperature)
+    return Confidence(points, found.ece, found.brier, temperature)
 
 
 def _plural(word: str, things: Collection[Any]) -> str:

@@ -18,7 +18,7 @@ from bertworks.data.example_batches import ExampleBatches
 from bertworks.data.examples import TextExample
 from bertworks.data.packing import Features
 from bertworks.data.rows import read_examples
-from bertworks.evaluation.statistics import mean_interval
+from bertworks.evaluation.bootstrap import mean_interval
 from bertworks.model.weights import load_weights
 from bertworks.tasks.answering import Answerer, windows_of
 from bertworks.tasks.catalog import guess_kind, learn_task

@@ -23,8 +23,9 @@ from bertworks.corpus.python_docs import read_topics
 from bertworks.data.examples import TextExample
 from bertworks.data.topic_pairs import make_pairs, split_names
 from bertworks.evaluation.baselines import scikit_learn, tfidf_match
+from bertworks.evaluation.bootstrap import mean_interval, paired_difference
 from bertworks.evaluation.report import Page
-from bertworks.evaluation.statistics import Interval, mean_interval, paired_difference
+from bertworks.evaluation.statistics import Interval
 from bertworks.serving.predictor import load
 from bertworks.stages.settings import QuickstartSettings
 from bertworks.training.run import read_log
