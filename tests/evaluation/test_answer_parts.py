@@ -235,3 +235,14 @@ def test_a_range_without_width_is_not_called_certainty() -> None:
     words = "A range without width"
     assert words in said(Scores.of_metrics(metrics, {"accuracy": Interval(1.0, 1.0, 1.0)}))
     assert words not in said(Scores.of_metrics(metrics, {"accuracy": Interval(1.0, 0.9, 1.0)}))
+
+
+def test_a_label_without_a_range_beside_others_is_said_to_be_rare() -> None:
+    row = {"precision": 1.0, "recall": 1.0, "f1": 1.0, "f1_low": None, "f1_high": None}
+    rows = {
+        "rare": row | {"support": 2},
+        "usual": row | {"support": 9, "f1_low": 1.0, "f1_high": 1.0},
+    }
+    said = [block.text for block in blocks_of(ClassTable.of_labels(rows), Text)]
+    assert said == ["Too few examples have the label rare to tell a range of its F1."]
+    assert blocks_of(ClassTable.of_labels({"rare": rows["rare"]}), Text) == []

@@ -98,15 +98,16 @@ def _only(side: Verdicts, source: str) -> Verdicts:
 
 def test_slices_hold_every_example_once() -> None:
     first, _ = make_reports()
-    parts = list(slices_of(first))
-    for word in ("characters", "source", "gold"):
-        numbers = np.concatenate([chosen for name, chosen in parts if word in name])
+    for word, parts in zip(("characters", "source", "gold"), slices_of(first), strict=True):
+        assert all(word in name for name in parts)
+        numbers = np.concatenate(list(parts.values()))
         assert sorted(numbers) == list(range(90))
 
 
 def test_texts_of_one_length_are_not_cut_by_it() -> None:
     first, _ = make_reports(40, texts=10)
-    assert not [name for name, _ in slices_of(first) if "characters" in name]
+    by_length, *_ = slices_of(first)
+    assert by_length == {}
 
 
 def test_examples_about_one_text_are_drawn_together_and_swapped_together() -> None:

@@ -188,6 +188,13 @@ def test_only_shares_of_right_answers_have_outcomes() -> None:
     assert outcomes(share_of(first, np.ones(9))) is None
 
 
+def test_an_area_is_not_tested_as_answers_that_are_right_or_wrong() -> None:
+    gold = np.tile([[True], [False]], (20, 1))
+    sure, unsure = (area_of(gold, gold * 0.5 + shift) for shift in (0.0, 0.25))
+    assert {*sure.sample.rows[:, 0]} == {1.0}  # as if every answer were right
+    assert compare_one(sure, unsure).test == "randomization"
+
+
 def test_the_difference_of_bounded_scores_is_bounded() -> None:
     gold = np.arange(12)[:, None] % 3 > 0
     chances = np.random.default_rng(2).random((12, 1))

@@ -82,12 +82,23 @@ def test_examples_about_one_text_are_drawn_together() -> None:
 
 def test_several_labels_have_the_interval_of_whole_sets() -> None:
     judge = Judge(make_task("multilabel", LABELS))
-    for text in "ab":
+    for text in "abcde":
         answer = {"probabilities": {"no": 0.1, "yes": 0.9}}
         judge.add(TextExample(text, labels=("no",)), answer)
     found = judge.intervals()
     assert found["subset_accuracy"] == found["micro_f1"] == Interval(0.0, 0.0, 0.0)
     assert list(judge.label_intervals()) == ["no"]  # the other does not occur
+
+
+@pytest.mark.parametrize(("count", "has_range"), [(1, False), (3, False), (4, False), (5, True)])
+def test_a_label_of_few_examples_has_no_range(count: int, has_range: bool) -> None:
+    judge = Judge(make_task("multilabel", LABELS))
+    for number in range(20):
+        gold = "yes" if number < count else "no"
+        answer = {"probabilities": {"no": 0.2, "yes": 0.9}}
+        judge.add(TextExample(f"text {number}", labels=(gold,)), answer)
+    assert ("yes" in judge.label_intervals()) == has_range
+    assert (judge.label_rows()["yes"]["f1_low"] is not None) == has_range
 
 
 @pytest.mark.parametrize("kind", sorted(kind for kind, row in KINDS.items() if row.learn))

@@ -64,7 +64,7 @@ def test_scores_come_again_from_the_disk(write: Callable[[Verdicts], Path]) -> N
     made = make_verdicts(make_examples())
     opened = open_verdicts(write(made))
     assert opened.scorer().metrics() == made.scorer().metrics()
-    some = opened.scorer([0, 3]).statistics()["accuracy"]
+    some = opened.scorer(np.array([0, 3])).statistics()["accuracy"]
     assert len(some.sample) == 2
     assert opened.units.tolist() == made.units.tolist()
     assert len({*opened.units.tolist()}) == 5

@@ -123,6 +123,10 @@ class ClassTable:
         if absent:
             shown = ", ".join(absent[:MOST_NAMED]) + ", …" * (len(absent) > MOST_NAMED)
             yield Text(f"No example has the label {shown}, so it has no scores.", is_note=True)
+        few = [row.label for row in self.rows if row.support and _lacks_range(row, "f1")]
+        if few and len(few) + len(absent) < len(self.rows):
+            shown = ", ".join(few[:MOST_NAMED]) + ", …" * (len(few) > MOST_NAMED)
+            yield Text(f"Too few examples have the label {shown} to tell a range of its F1.", True)
 
 
 @dataclass(frozen=True)
@@ -346,6 +350,10 @@ def _with_wilson(own: Estimate, row: Mapping[str, float | None], support: int) -
         return own
     found = wilson(hits, counts[own.name])
     return Estimate(own.name, own.value, found.low, found.high)
+
+
+def _lacks_range(row: ClassRow, name: str) -> bool:
+    return any(own.name == name and not own.bounds for own in row.scores)
 
 
 def _most_confused(

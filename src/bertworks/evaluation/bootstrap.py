@@ -1,7 +1,7 @@
 """How sure any score is: the range of what it would be on other samples of such texts."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -61,7 +61,7 @@ def join_units(statistics: Mapping[str, Statistic], units: np.ndarray) -> dict[s
         if known not in samples:
             samples[known] = one.sample.joined(units)
         is_mean = one.is_mean and samples[known] is one.sample
-        found[name] = Statistic(samples[known], one.score, is_mean)
+        found[name] = replace(one, sample=samples[known], is_mean=is_mean)
     return found
 
 

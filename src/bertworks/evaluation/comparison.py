@@ -1,6 +1,5 @@
 """Two reports of the same examples side by side: by score, by label and by slice."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,7 +13,6 @@ from bertworks.tasks.statistic import Statistic
 from bertworks.tasks.task import LabelTable, Scorer
 
 LEAST_TEXTS = 10  # that a label or a slice is judged by
-MOST_VALUES = 30  # slices by one column
 NUM_LENGTHS = 4
 UNDEFINED = "the score is not defined for both"
 Sides = tuple[Mapping[str, Statistic], Mapping[str, Statistic]]  # of the first report, the second
@@ -106,15 +104,17 @@ def _compare_labels(
 def _compare_slices(
     reports: tuple[Verdicts, Verdicts], score: str, *, seed: int
 ) -> Iterator[Compared]:
-    first, second = reports
-    for name, chosen in slices_of(first):
-        units = _numbered(first.units[chosen])
-        if units.max() + 1 < LEAST_TEXTS:
-            yield Compared(name, len(chosen), None, f"fewer than {LEAST_TEXTS} texts are in it")
-            continue
-        sides = first.scorer(chosen).statistics(), second.scorer(chosen).statistics()
-        found = _differences(_only([score], sides), units, seed=seed)
-        yield Compared(name, len(chosen), found.get(score), "" if found else UNDEFINED)
+    first, _ = reports
+    for parts in filter(None, slices_of(first)):
+        pairs = zip(*(side.scorers(list(parts.values())) for side in reports), strict=True)
+        for (name, chosen), scorers in zip(parts.items(), pairs, strict=True):
+            units = _numbered(first.units[chosen])
+            if units.max() + 1 < LEAST_TEXTS:
+                yield Compared(name, len(chosen), None, f"fewer than {LEAST_TEXTS} texts are in it")
+                continue
+            sides = scorers[0].statistics(), scorers[1].statistics()
+            found = _differences(_only([score], sides), units, seed=seed)
+            yield Compared(name, len(chosen), found.get(score), "" if found else UNDEFINED)
 
 
 def _only(names: Sequence[str], sides: Sides) -> Sides:
@@ -122,19 +122,21 @@ def _only(names: Sequence[str], sides: Sides) -> Sides:
     return first, second
 
 
-def slices_of(verdicts: Verdicts) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the slices of a report with the numbers of their examples: length, source and gold."""
-    lengths = np.array([row["length"] for row in verdicts.rows])
+def slices_of(verdicts: Verdicts) -> Iterator[dict[str, np.ndarray]]:
+    """Yield the slices by length, by source and by gold, with the numbers of their examples."""
+    columns = verdicts.columns
+    yield _by_length(columns.lengths)
+    yield {f"source {name}": chosen for name, chosen in columns.sources.parts().items()}
+    yield {f"gold {name}": chosen for name, chosen in columns.labels.parts().items()}
+
+
+def _by_length(lengths: np.ndarray) -> dict[str, np.ndarray]:
+    found = {}
     bounds = np.unique(np.quantile(lengths, np.linspace(0, 1, NUM_LENGTHS + 1), method="lower"))
     for low, high in zip([-1, *bounds[1:-1]], bounds[1:], strict=True) if len(bounds) > 2 else ():
         chosen = np.flatnonzero((lengths > low) & (lengths <= high))
-        yield f"{lengths[chosen].min()} to {high} characters", chosen
-    for column, word in (("source", "source"), ("label", "gold")):
-        values = [row[column] for row in verdicts.rows]
-        counts = Counter(value for value in values if value is not None)
-        if 1 < len(counts) <= MOST_VALUES:
-            for value in counts:
-                yield f"{word} {value}", np.flatnonzero([own == value for own in values])
+        found[f"{lengths[chosen].min()} to {high} characters"] = chosen
+    return found
 
 
 def _corrected(parts: Sequence[Compared]) -> list[Compared]:

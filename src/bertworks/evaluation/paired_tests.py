@@ -137,7 +137,9 @@ def _tested(pair: Pair, drawn: np.ndarray, swapped: float | None) -> tuple[str, 
 
 def outcomes(statistic: Statistic) -> np.ndarray | None:
     """Return which answers are right where a score is the share of those; else None."""
-    if not statistic.is_mean or not np.isin(statistic.sample.rows[:, 0], (0, 1)).all():
+    if not statistic.is_mean or statistic.is_moved:
+        return None
+    if not np.isin(statistic.sample.rows[:, 0], (0, 1)).all():
         return None
     return statistic.sample.values[:, 0] == 1
 

@@ -23,6 +23,7 @@ from bertworks.tasks.statistic import mean_of
 from bertworks.tasks.task import Answer, LabelTable, Learner, Scored, Tunable, Verdict
 from bertworks.training.plan import Evaluation
 
+LEAST_OF_LABEL = 5  # examples, below which drawn samples tell nothing of its F1
 UNIT_BYTES = 6  # of a hash that JSON of any language reads as a whole number
 
 
@@ -71,12 +72,12 @@ class Judge:
         return intervals(self._scorer.statistics(), self._texts())
 
     def label_intervals(self) -> dict[str, Interval]:
-        """Return the F1 of each label that occurs, with its range."""
+        """Return the F1 of each label of which there are some examples, with its range."""
         if not isinstance(self._scorer, LabelTable):
             return {}
         support = {label: row["support"] for label, row in self._scorer.by_label().items()}
         found = self._scorer.label_statistics()
-        occurring = {label: one for label, one in found.items() if support[label]}
+        occurring = {label: one for label, one in found.items() if support[label] >= LEAST_OF_LABEL}
         return intervals(occurring, self._texts())
 
     def label_rows(self) -> dict[str, dict[str, float | None]]:

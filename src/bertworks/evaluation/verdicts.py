@@ -2,8 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from bertworks.tasks.task import Scorer, Verdict
 TASK, VERDICTS = "task.json", "verdicts.jsonl"
 OF_TAGS = ("tag", "intent_slots")  # whose labels are told apart by their names
 MOST_SHOWN = 10
+MOST_VALUES = 30  # of a column by which examples are told apart
 GOLD = {name for form in FORMS.values() for name in form.gold}
 
 
@@ -48,26 +50,89 @@ def verdict_row(example: Any, verdict: Verdict, *, unit: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
+class RowFile:
+    """The rows of a file, read anew whenever they are wanted, so that they need no memory."""
+
+    path: Path
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        with self.path.open(encoding="utf-8") as file:
+            yield from map(json.loads, file)
+
+
+@dataclass(frozen=True)
 class Verdicts:
     """The verdicts of a report, and the task whose answers they judge."""
 
     folder: Path
     task: dict[str, Any]
-    rows: Sequence[dict[str, Any]]
+    rows: Iterable[dict[str, Any]]
 
-    def scorer(self, chosen: Iterable[int] | None = None) -> Scorer:
+    def scorer(self, chosen: np.ndarray | None = None) -> Scorer:
         """Return what has judged all answers, or those with some numbers."""
+        return self.scorers([np.arange(len(self.units)) if chosen is None else chosen])[0]
+
+    def scorers(self, parts: Sequence[np.ndarray]) -> list[Scorer]:
+        """Return what has judged the answers of each part; none is in two of them."""
         note = self.task
         made = make_task(note["kind"], note["labels"], name=note["name"], **note["options"])
-        scorer = made.scorer()
-        for number in range(len(self.rows)) if chosen is None else chosen:
-            scorer.take(self.rows[number]["parts"])
-        return scorer
+        scorers = [made.scorer() for _ in parts]
+        part_of = np.full(len(self.units), -1, np.int32)
+        for number, chosen in enumerate(parts):
+            part_of[chosen] = number
+        for own, row in zip(part_of, self.rows, strict=True):
+            if own >= 0:
+                scorers[own].take(row["parts"])
+        return scorers
 
-    @cached_property
+    @property
     def units(self) -> np.ndarray:
         """The number of the text that each example is about."""
-        return np.array([row["unit"] for row in self.rows])
+        return self.columns.units
+
+    @cached_property
+    def columns(self) -> "Columns":
+        """What all examples are about, how long they are, and of what kind."""
+        units, lengths = array("q"), array("q")
+        values = {name: Values() for name in ("source", "label")}
+        for row in self.rows:
+            units.append(row["unit"])
+            lengths.append(row["length"])
+            for name, own in values.items():
+                own.add(row[name])
+        return Columns(np.array(units), np.array(lengths), values["source"], values["label"])
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What examples are sliced by, a few numbers each."""
+
+    units: np.ndarray
+    lengths: np.ndarray
+    sources: "Values"
+    labels: "Values"
+
+
+@dataclass(eq=False)
+class Values:
+    """The few values of a column; of one with many nothing is kept."""
+
+    known: dict[str, int] = field(default_factory=dict)
+    _numbers: "array[int]" = field(default_factory=lambda: array("b"))
+
+    def add(self, value: str | None) -> None:
+        """Take the value of the next example."""
+        if len(self.known) <= MOST_VALUES:
+            known = self.known
+            number = -1 if value is None else known.setdefault(value, len(known))
+            self._numbers.append(number)
+
+    def parts(self) -> dict[str, np.ndarray]:
+        """Return the numbers of the examples with each value; nothing of one value or many."""
+        if not 1 < len(self.known) <= MOST_VALUES:
+            return {}
+        numbers = np.array(self._numbers)
+        return {value: np.flatnonzero(numbers == own) for value, own in self.known.items()}
 
 
 def open_verdicts(folder: Path) -> Verdicts:
@@ -78,9 +143,7 @@ def open_verdicts(folder: Path) -> Verdicts:
             f"{folder} has no {VERDICTS}, so it is no report of answers that can be compared; "
             "make it again with bertworks evaluate"
         )
-    with (folder / VERDICTS).open(encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
-    return Verdicts(folder, read_object(folder / TASK), rows)
+    return Verdicts(folder, read_object(folder / TASK), RowFile(folder / VERDICTS))
 
 
 def refuse_other_data(first: Verdicts, second: Verdicts) -> None:
@@ -93,8 +156,8 @@ def refuse_other_data(first: Verdicts, second: Verdicts) -> None:
             raise _different(
                 f"the gold of {where} is {one['gold']!r:.60}, but {other['gold']!r:.60}", second
             )
-    if len(first.rows) != len(second.rows):
-        counts = f"{first.folder} has {len(first.rows)} examples, but {len(second.rows)} are"
+    if len(first.units) != len(second.units):
+        counts = f"{first.folder} has {len(first.units)} examples, but {len(second.units)} are"
         raise _different(counts, second)
     if first.task["kind"] != second.task["kind"]:
         raise UsageError(

@@ -1,7 +1,7 @@
 """Scores as functions of sums over examples, so that they can be had of any sample of them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -72,6 +72,7 @@ class Statistic:
     sample: Sample
     score: Score
     is_mean: bool = False  # of one number an example, which is added with a one behind it
+    is_moved: bool = False  # those numbers are how examples move it, and not their own scores
 
     @property
     def value(self) -> float:
@@ -81,7 +82,8 @@ class Statistic:
     def joined(self, units: np.ndarray) -> "Statistic":
         """Return the score as one of units."""
         sample = self.sample.joined(units)
-        return Statistic(sample, self.score, self.is_mean and sample is self.sample)
+        is_mean = self.is_mean and sample is self.sample
+        return replace(self, sample=sample, is_mean=is_mean)
 
 
 def mean_of(values: np.ndarray, *, low: float = -np.inf, high: float = np.inf) -> Statistic:
@@ -104,7 +106,7 @@ def correlation_of(first: np.ndarray, second: np.ndarray) -> Statistic:
     products = sides[0] * sides[1]
     value = products.mean()
     moves = products - value / 2 * (sides[0] ** 2 + sides[1] ** 2)
-    return mean_of(value + moves, low=-1.0, high=1.0)
+    return _moved_by(value + moves, low=-1.0)
 
 
 def rank_correlation_of(first: np.ndarray, second: np.ndarray) -> Statistic:
@@ -125,7 +127,7 @@ def rank_correlation_of(first: np.ndarray, second: np.ndarray) -> Statistic:
     scale = np.sqrt(spreads[0] * spreads[1])
     value = (ranks[0] * ranks[1]).mean() / scale
     rescaled = moves(0, 0) / spreads[0] + moves(1, 1) / spreads[1]
-    return mean_of(value + moves(0, 1) / scale - value / 2 * rescaled, low=-1.0, high=1.0)
+    return _moved_by(value + moves(0, 1) / scale - value / 2 * rescaled, low=-1.0)
 
 
 def area_of(gold: np.ndarray, chances: np.ndarray) -> Statistic | None:
@@ -139,7 +141,12 @@ def area_of(gold: np.ndarray, chances: np.ndarray) -> Statistic | None:
         if 0 < gold[:, label].sum() < len(gold):
             total += _area_values(gold[:, label], chances[:, label])
             count += 1
-    return mean_of(total / count, low=0.0, high=1.0) if count else None
+    return _moved_by(total / count, low=0.0) if count else None
+
+
+def _moved_by(values: np.ndarray, *, low: float) -> Statistic:
+    """Return a score that is the mean of how each example moves it, at most 1."""
+    return replace(mean_of(values, low=low, high=1.0), is_moved=True)
 
 
 def ranks_of(values: np.ndarray) -> np.ndarray:
