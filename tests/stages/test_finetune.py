@@ -465,6 +465,24 @@ def test_several_tasks_share_one_encoder_and_each_answers_by_its_name(
     assert wrong.refusal(2) == "this model has no task 'other'; its tasks are: topic, same"
 
 
+def test_each_of_several_tasks_has_a_floor_of_its_own(
+    pretrained: Path, task_list: Path, tmp_path: Path, command: Run
+) -> None:
+    out = tmp_path / "both"
+    words = several_words(pretrained, task_list, out, "--lr", 1e-9, "--seeds", 2)
+    ended = command(*words)
+    for seed in (0, 1):
+        told = json.loads((out / f"seed-{seed}" / "bertworks.json").read_text())
+        floors = {name: one["accuracy"] for name, one in told["dev_floors"].items()}
+        assert floors.keys() == {"topic", "same"}
+        fallen = [name for name in floors if told["dev"][f"{name}_accuracy"] <= floors[name]]
+        assert told["collapsed_tasks"] == fallen
+        for name in fallen:
+            said = f"{name} has collapsed: one and the same answer for all scores as much on dev"
+            assert f"warning: {said}" in ended.err
+    assert fallen
+
+
 def test_the_files_of_several_tasks_are_inputs_of_the_model(
     pretrained: Path, task_list: Path, tmp_path: Path, command: Run, run_again: Callable[..., Path]
 ) -> None:
@@ -647,6 +665,17 @@ def test_training_ends_early_when_dev_does_not_gain(
     assert json.loads(ended.out)["best_epoch"] == 1
     changed = command(*finetune_words(tmp_path / "run", **{**flags, "patience": 3}, resume="auto"))
     assert "holds a finished run" in changed.refusal(2)
+
+
+@pytest.mark.parametrize(("last", "is_averaged"), [(1, False), (7, True)])
+def test_an_early_end_says_where_there_was_nothing_to_average(
+    last: int, is_averaged: bool, finetune_words: Words, tmp_path: Path, command: Run
+) -> None:
+    flags = {"epochs": 9, "patience": 2, "lr": 1e-9, "average_last": last}
+    ended = command(*finetune_words(tmp_path / "run", **flags))
+    said = "it ended before the epochs of --average-last, so nothing is averaged"
+    assert "training ended after step 21" in ended.err
+    assert (said in ended.err) != is_averaged
 
 
 def test_the_epoch_is_chosen_by_the_score_that_is_asked_for(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -252,3 +253,25 @@ def test_few_examples_do_not_change_what_a_suite_trains_with(runs: list[Told]) -
     for command in commands:
         assert "--reinit 0" in command
         assert "--epochs" in command
+
+
+def test_a_seed_that_comes_apart_is_told_and_does_not_fail_its_task(
+    tmp_path: Path, pretrained: Path, data: Path, command: Run
+) -> None:
+    out = tmp_path / "out"
+    words = ["evaluate", "--suite", "glue", "--data", data, "--model", pretrained, "--out", out]
+    words += ["--only", "rte", "--epochs", 1, "--limit", 19, "--seeds", 2, "--lr", 1e38]
+    ended = command(*words)
+    assert "warning: seed 0 of rte has collapsed: " in ended.err
+    assert "rte failed: its training came apart with every seed; give a lower --lr" in ended.err
+    task, model = out / "rte", out / "rte" / "seed-0"
+    shutil.rmtree(model)
+    files = ["--train", task / "train.jsonl", "--dev", task / "dev.jsonl", "--out", model]
+    made = command("finetune", "--model", pretrained, "--task", "match", *files, "--epochs", 1)
+    assert made.code == 0, made.err
+    again = command(*words, "--resume", "auto")
+    assert again.code == 0, again.err
+    (row, *_) = json.loads((out / "results.json").read_text())["rows"]
+    assert "of 2 seeds collapsed; 1 of them came apart and are in no mean" in row["remark"]
+    assert "±" not in row["dev"]
+    assert row["dev"]

@@ -38,6 +38,8 @@ class MissingPackageError(BertworksError):
 class TrainingError(BertworksError):
     """A run that must not go on."""
 
+    told_code = 3  # by which a process tells it to the one that has started it
+
 
 class InterruptedRunError(BertworksError):
     """A signal ended the run after its checkpoint was saved."""

@@ -1,15 +1,16 @@
 """The score of one and the same answer for all: at or below it a run has collapsed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from statistics import fmean, stdev
+from typing import Self
 
 import numpy as np
 
 from bertworks.core.pieces import IGNORE
 from bertworks.data.packing import Features
-from bertworks.evaluation.dev_scores import DevSet
+from bertworks.evaluation.dev_scores import DevScores, DevSet
 from bertworks.evaluation.scoring import Judge
 from bertworks.tasks.task import Task, Tunable
 from bertworks.tokenizer.tokenizer import Tokenizer
@@ -18,6 +19,7 @@ OF_ONE_LABEL = {"classify", "match", "aspect", "relate"}
 OF_WORDS = {"tag", "intent_slots"}
 WITH_FLOOR = OF_ONE_LABEL | OF_WORDS | {"multilabel", "score"}
 MOST_TRIED = 5  # labels, the most frequent ones
+FLOOR_WORDS = "one and the same answer for all scores"
 SURE = 1e4  # the logit of a label that is always given
 
 
@@ -35,6 +37,42 @@ def majority_metrics(task: Task, dev: DevSet, tokenizer: Tokenizer) -> dict[str,
         return {"pearson": 0.0, "spearman": 0.0}
     found = [_metrics(task, row, dev, tokenizer) for row in _constant_rows(task, dev)]
     return {name: max(one[name] for one in found) for name in found[0]}
+
+
+@dataclass(frozen=True)
+class Floors:
+    """What one and the same answer for all scores on dev: what chooses, and each task's own."""
+
+    chosen: float | None
+    of_tasks: Mapping[str, Mapping[str, float]]
+
+    @classmethod
+    def of(cls, scores: DevScores) -> Self:
+        """Find them for the tasks that are scored."""
+        found = {
+            name: majority_metrics(scores.model.tasks[name], dev, scores.tokenizer)
+            for name, dev in scores.sets.items()
+        }
+        return cls(scores.chosen(found), found)
+
+    def fallen(self, scores: DevScores) -> list[str]:
+        """Return the tasks whose first score, as it was last found, is not above their own."""
+        found = []
+        for name, judge in scores.judges.items():
+            metric, score = next(iter(judge.metrics().items()))
+            if has_collapsed(score, self.of_tasks[name].get(metric)):
+                found.append(name)
+        return found
+
+    def warnings(self, score: float | None, fallen: Sequence[str]) -> Iterator[str]:
+        """Name what has collapsed: tasks by themselves, and the run by the score that chooses."""
+        for name in fallen:
+            yield f"{name} has collapsed: {FLOOR_WORDS} as much on dev"
+        if score is not None and has_collapsed(score, self.chosen):
+            known = "it is no number"
+            if self.chosen is not None:
+                known = f"{FLOOR_WORDS} {self.chosen:.4f}"
+            yield f"this run has collapsed: its score on dev is {score:.4f}, {known}"
 
 
 @dataclass(frozen=True)

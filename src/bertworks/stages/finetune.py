@@ -23,7 +23,7 @@ from bertworks.evaluation.answer_views import Gallery
 from bertworks.evaluation.data_check import check_before_training
 from bertworks.evaluation.dev_scores import DevScores, DevSet
 from bertworks.evaluation.findings import Finding, worst_first
-from bertworks.evaluation.floors import SeedScores, has_collapsed, majority_metrics
+from bertworks.evaluation.floors import FLOOR_WORDS, Floors, SeedScores
 from bertworks.evaluation.full_report import (
     Part,
     Report,
@@ -44,10 +44,8 @@ from bertworks.tasks.answering import windows_of
 from bertworks.tasks.catalog import KINDS, guess_kind, learn_task
 from bertworks.tasks.task import Task
 from bertworks.training.loop import train
-from bertworks.training.plan import Evaluation
 from bertworks.training.run import FREE_SETTINGS, Counters, Run, is_finished, read_log, refuse_taken
 
-FLOOR_WORDS = "one and the same answer for all scores"
 FREE = FREE_SETTINGS - {"patience"}  # here it is how long training goes on
 
 
@@ -77,7 +75,7 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
         num_examples=sum(len(one.training) for one in learned),
         steps_per_epoch=batches.steps_per_epoch,
     )
-    floor = _floor(learned, scores)
+    floors = Floors.of(scores)
     running = Run(settings.out, origin=origin, resume=settings.resume == "auto", free=FREE)
     quarantine.write(settings.out)
     if summary := quarantine.summary():
@@ -86,8 +84,10 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
     at = train(opened.model, batches, plan, run=running, machine=machine, evaluate=scores.score)
     if plan.gives_up(at.step, best_step=at.best_step):
         say(f"no gain in {plan.patience} epochs, so training ended after step {at.step}")
+        if plan.regularize.average_last and at.step <= plan.average_since:
+            say("warning: it ended before the epochs of --average-last, so nothing is averaged")
     scores.tune()
-    told, shown = _last_scores(learned, scores, floor)
+    told, shown = _last_scores(learned, scores, floors)
     work = _work(settings, running, at)
     report = training_report(
         f"Fine-tuning of {settings.model.name}",
@@ -268,14 +268,18 @@ def _origin(
 
 
 def _last_scores(
-    learned: Sequence[_Learned], scores: DevScores, floor: float | None
+    learned: Sequence[_Learned], scores: DevScores, floors: Floors
 ) -> tuple[dict[str, Any], dict[str, list[Part]]]:
     """Score the model as it is kept; return what is saved of that, and what the report shows."""
     galleries = {one.task.name: Gallery(one.task.labels) for one in learned}
     found = scores.score(galleries=galleries)
-    _warn_of_collapse(found, floor)
+    fallen = floors.fallen(scores) if len(learned) > 1 else []
+    for sentence in floors.warnings(found.score, fallen):
+        say(f"warning: {sentence}")
     ranges = {name: (one.low, one.high) for name, one in scores.intervals().items()}
-    told = {"dev": found.metrics, "dev_intervals": ranges, "dev_floor": floor}
+    told = {"dev": found.metrics, "dev_intervals": ranges, "dev_floor": floors.chosen}
+    if len(learned) > 1:
+        told |= {"dev_floors": floors.of_tasks, "collapsed_tasks": fallen}
     return told, dev_parts(scores, galleries)
 
 
@@ -319,6 +323,10 @@ def _run_seeds(settings: FinetuneSettings) -> dict[str, Any]:
     best, collapsed = scores.best, scores.collapsed
     opened = open_model(out / f"seed-{best}")
     extra = {"dev": found[best], "dev_floor": floor, "best_seed": best, "collapsed": collapsed}
+    if fallen := {
+        seed: one["collapsed_tasks"] for seed, one in told.items() if "dev_floors" in one
+    }:
+        extra["collapsed_tasks"] = fallen
     with saving(out, kind="model", origin=origin) as folder:
         write_model(folder, opened.model, opened.tokenizer, extra=extra | {"seeds": found})
         _seeds_report(origin, chosen, scores, found[best]).write(folder)
@@ -329,6 +337,7 @@ def _run_seeds(settings: FinetuneSettings) -> dict[str, Any]:
         f"dev_{chosen}_mean": None if isnan(scores.mean) else scores.mean,
         f"dev_{chosen}_deviation": None if isnan(scores.mean) else scores.deviation,
         "collapsed": collapsed,
+        **({"collapsed_tasks": fallen} if fallen else {}),
     }
 
 
@@ -375,21 +384,6 @@ def _refuse_collapse(scores: SeedScores, chosen: str, out: Path) -> None:
         "at the data with bertworks check, lower --lr or raise --epochs, and choose another --out "
         f"than {out}"
     )
-
-
-def _floor(learned: Sequence[_Learned], scores: DevScores) -> float | None:
-    """Return what one and the same answer for all scores on dev, where that is known."""
-    found = {
-        one.task.name: majority_metrics(one.task, scores.sets[one.task.name], scores.tokenizer)
-        for one in learned
-    }
-    return scores.chosen(found)
-
-
-def _warn_of_collapse(found: Evaluation, floor: float | None) -> None:
-    if found.score is not None and has_collapsed(found.score, floor):
-        known = "it is no number" if floor is None else f"{FLOOR_WORDS} {floor:.4f}"
-        say(f"warning: this run has collapsed: its score on dev is {found.score:.4f}, {known}")
 
 
 def _is_begun(out: Path) -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bertworks.core.artifact import MANIFEST, Origin, first_change, read_object, refuse_existing
-from bertworks.core.errors import BertworksError, UsageError
+from bertworks.core.errors import BertworksError, TrainingError, UsageError
 from bertworks.core.lock import hold
 from bertworks.core.progress import say
 from bertworks.core.settings import as_command, as_json, settings_of, suggestion
@@ -85,6 +85,8 @@ class _Runner:
         self.longest = min(task.longest or reads, reads)
         self.folder = settings.out / name
         self.num_not_scored = 0  # rows of test
+        self.num_collapsed = 0  # seeds with a model that has learned nothing
+        self.num_apart = 0  # seeds without a model
 
     def run(self) -> None:
         """Fine-tune and score with every seed, and write down the result."""
@@ -94,18 +96,32 @@ class _Runner:
             return
         parts = self._parts()
         scores: dict[str, list[dict[str, float]]] = {"dev": [], "test": []}
-        num_collapsed = 0
         for seed in range(self.chosen.seeds):
-            model = self._model(parts, seed)
-            if "dev" in parts.files:
-                told = read_object(model / "bertworks.json")
-                scores["dev"].append(told["dev"])
-                score = told["dev"][self.task.metrics[0].name]
-                num_collapsed += has_collapsed(score, told.get("dev_floor"))
-            if "test" in parts.files:
-                scores["test"].append(self._evaluate(model, parts.files["test"], seed))
-        result = TaskResult(parts.counts, scores, self._remarks(parts, num_collapsed))
+            try:
+                found = self._scores(parts, seed)
+            except TrainingError as error:
+                say(f"warning: seed {seed} of {self.name} has collapsed: {error}")
+                self.num_apart += 1
+                continue
+            for part, own in found.items():
+                scores[part].append(own)
+        if self.num_apart == self.chosen.seeds:
+            raise BertworksError("its training came apart with every seed; give a lower --lr")
+        result = TaskResult(parts.counts, scores, self._remarks(parts))
         write_at_once(note, json.dumps(result.as_json(), indent=1))
+
+    def _scores(self, parts: PartFiles, seed: int) -> dict[str, dict[str, float]]:
+        """Fine-tune and score with one seed."""
+        model, found, has_fallen = self._model(parts, seed), {}, False
+        if "dev" in parts.files:
+            told = read_object(model / "bertworks.json")
+            found["dev"] = told["dev"]
+            score = told["dev"][self.task.metrics[0].name]
+            has_fallen = has_collapsed(score, told.get("dev_floor"))
+        if "test" in parts.files:
+            found["test"] = self._evaluate(model, parts.files["test"], seed)
+        self.num_collapsed += has_fallen
+        return found
 
     def _parts(self) -> PartFiles:
         """Return the examples as files of our own; a retrieval set is taken as it is."""
@@ -123,7 +139,10 @@ class _Runner:
         if task.model_of is not None:
             other = self.folder.with_name(task.model_of) / out.name
             if not (other / MANIFEST).exists():
-                raise BertworksError(f"it needs the model of {task.model_of}, which is not there")
+                is_done = (other.parent / "result.json").is_file()
+                raise (TrainingError if is_done else BertworksError)(
+                    f"it needs the model of {task.model_of}, which is not there"
+                )
             return other
         flags = {
             "model": self.settings.model,
@@ -175,16 +194,20 @@ class _Runner:
             process.wait()  # before its input is closed, which would end it
         if process.returncode:
             reason = said.removeprefix("bertworks: ")
+            if process.returncode == TrainingError.told_code:
+                raise TrainingError(reason)
             raise BertworksError(f"{name} ended with code {process.returncode}: {reason}")
 
-    def _remarks(self, parts: PartFiles, num_collapsed: int) -> tuple[str, ...]:
+    def _remarks(self, parts: PartFiles) -> tuple[str, ...]:
+        collapsed = self.num_collapsed + self.num_apart
         taken, left_out = parts.counts.get("train", 0), parts.num_left_out
         whole = f"{taken + left_out:,} examples, chosen by a hash"
         remarks = [
             f"trained on {taken:,} of {whole}" if left_out else "",
             f"{parts.num_bad} rows were set aside" if parts.num_bad else "",
             f"{rows_of(self.num_not_scored)} of test not scored" if self.num_not_scored else "",
-            f"{num_collapsed} of {self.chosen.seeds} seeds collapsed" if num_collapsed else "",
+            f"{collapsed} of {self.chosen.seeds} seeds collapsed" if collapsed else "",
+            f"{self.num_apart} of them came apart and are in no mean" if self.num_apart else "",
         ]
         return tuple(filter(None, remarks))
 

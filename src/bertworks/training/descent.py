@@ -112,5 +112,4 @@ def _average(model: nn.Module, plan: TrainingPlan) -> Average | None:
         return Average(model, decay=plan.average)
     if not plan.regularize.average_last:
         return None
-    since = (plan.steps or 0) - plan.regularize.average_last * plan.evaluate_every
-    return Average(model, since=since, every=plan.evaluate_every)
+    return Average(model, since=plan.average_since, every=plan.evaluate_every)

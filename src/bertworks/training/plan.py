@@ -67,6 +67,11 @@ class TrainingPlan:
         """Tell whether a run that stands at a step has waited too long for a better score."""
         return bool(self.patience) and step - best_step >= self.patience * self.evaluate_every
 
+    @property
+    def average_since(self) -> int:
+        """The step after which evaluations are among the last that are averaged."""
+        return (self.steps or 0) - self.regularize.average_last * self.evaluate_every
+
     def weights_at(self, share: float) -> dict[str, float]:
         """Return the weights of the tasks' losses after a share of the run."""
         return {name: ramp.at(share) for name, ramp in self.weights.items()}
