@@ -11,6 +11,7 @@ from torch import nn
 
 from bertworks.core.errors import UsageError
 from bertworks.training.descent import Descent
+from bertworks.training.lora import LoraPlan
 from bertworks.training.plan import TrainingPlan
 from bertworks.training.pretrained import Pretrained
 from bertworks.training.regularize import Regularize
@@ -81,6 +82,34 @@ def test_what_is_frozen_or_came_later_has_a_value_too() -> None:
     before = layer.weight.detach().clone()
     pretrained.draw_back(optimizer, decay=0.5)  # nothing has a gradient
     assert torch.equal(layer.weight, before)
+
+
+def test_what_is_not_asked_for_is_not_kept_and_nobody_takes_it_for_nothing() -> None:
+    layer = nn.Linear(3, 2)
+    pretrained = Pretrained(layer, only={"weight"})
+    assert torch.equal(pretrained.value(layer.weight), layer.weight)
+    with pytest.raises(KeyError, match="not kept"):
+        pretrained.value(layer.bias)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Regularize(lora=LoraPlan(rank=2, alpha=4.0)),
+        Regularize(lora=LoraPlan(rank=2, alpha=4.0, on="all"), mixout=0.3),
+        Regularize(lora=LoraPlan(rank=2, alpha=4.0), decay_toward="pretrained"),
+        Regularize(mixout=0.3, decay_toward="pretrained"),
+    ],
+)
+def test_every_ingredient_finds_the_values_that_it_asks_for(
+    asked: Regularize, make_model: Callable[..., nn.Module]
+) -> None:
+    model = make_model()
+    descent = Descent(model, replace(PLAN, regularize=asked))
+    descent.freeze(1)
+    with descent.lent(1):
+        without_slope(model)
+    descent.step(0.1, number=1)
 
 
 @pytest.mark.parametrize("optimizer", ["lamb", "muon"])

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from bertworks.training.average import Average
 from bertworks.training.layers import Ladder
-from bertworks.training.lora import Lora
-from bertworks.training.mixout import Mixout
+from bertworks.training.lora import Lora, projections
+from bertworks.training.mixout import Mixout, linear_weights
 from bertworks.training.optimizer import make_optimizer, set_rate, share_rate
 from bertworks.training.plan import TrainingPlan
 from bertworks.training.pretrained import Pretrained
@@ -21,8 +21,8 @@ class Descent:
 
     def __init__(self, model: nn.Module, plan: TrainingPlan) -> None:
         self.model = model
-        asked, fresh = plan.regularize, plan.layers.fresh
-        pretrained = Pretrained(model, fresh=fresh) if asked.needs_pretrained else None
+        asked = plan.regularize
+        pretrained = _pretrained(model, plan) if asked.needs_pretrained else None
         self.mixout = _mixout(model, plan, pretrained)
         self.lora = _lora(model, plan, pretrained)
         self.pull = pretrained if asked.decay_toward == "pretrained" else None
@@ -90,6 +90,18 @@ class Descent:
             self.average.apply()
         if self.lora:
             self.lora.take_off()
+
+
+def _pretrained(model: nn.Module, plan: TrainingPlan) -> Pretrained:
+    """Keep the values of those matrices that some ingredient will ask for."""
+    asked, wanted = plan.regularize, set[str]()
+    if asked.decay_toward == "pretrained":
+        wanted |= {name for name, parameter in model.named_parameters() if parameter.dim() >= 2}
+    if asked.mixout:
+        wanted |= linear_weights(model).keys()
+    if asked.lora:
+        wanted |= projections(model, asked.lora.on).keys()
+    return Pretrained(model, fresh=plan.layers.fresh, only=wanted)
 
 
 def _mixout(model: nn.Module, plan: TrainingPlan, pretrained: Pretrained | None) -> Mixout | None:

@@ -11,17 +11,28 @@ from torch import Tensor, nn
 
 
 class Pretrained:
-    """What each parameter of a model was when its training began."""
+    """What the parameters of a model, or those of some names, were when its training began."""
 
-    def __init__(self, model: nn.Module, *, fresh: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        fresh: Collection[str] = (),
+        only: Collection[str] | None = None,
+    ) -> None:
         self.fresh = fresh
-        self._values: dict[Tensor, Tensor] = {
-            parameter: torch.zeros_like(parameter) if name in fresh else parameter.detach().clone()
-            for name, parameter in model.named_parameters()
-        }
+        self._values: dict[Tensor, Tensor] = {}
+        self._forgotten: set[Tensor] = set()
+        for name, parameter in model.named_parameters():
+            if only is not None and name not in only:
+                self._forgotten.add(parameter)
+            elif name not in fresh:
+                self._values[parameter] = parameter.detach().clone()
 
     def value(self, parameter: Tensor) -> Tensor:
         """Return what a parameter was; one that came later was nothing."""
+        if parameter in self._forgotten:
+            raise KeyError("the value of this parameter was not kept")
         if parameter not in self._values:
             self._values[parameter] = torch.zeros_like(parameter)
         return self._values[parameter]
