@@ -65,6 +65,10 @@ def test_vectors_rank_all_documents_for_each_query(
     query, documents = texts_of(retrieval, "queries")[0], texts_of(retrieval, "documents")
     ranked = model.rank(query, documents)
     assert [int(name) for name, _ in rows[0]["documents"]] == [found.place for found in ranked]
+    told = json.loads((tmp_path / "report" / "report.json").read_text())
+    assert told["scores"]["examples"] == len(told["queries"]["rows"])
+    assert {"data", "speed", "again"} <= told.keys()
+    assert "Worst queries" in (tmp_path / "report" / "report.md").read_text()
     assert (tmp_path / "report" / "report.html").is_file()
 
 

@@ -273,5 +273,9 @@ def test_a_seed_that_comes_apart_is_told_and_does_not_fail_its_task(
     assert again.code == 0, again.err
     (row, *_) = json.loads((out / "results.json").read_text())["rows"]
     assert "of 2 seeds collapsed; 1 of them came apart and are in no mean" in row["remark"]
+    told = json.loads((out / "report.json").read_text())
+    assert told["suite"]["rows"][0] == row
+    assert "came apart" in (out / "report.md").read_text()
+    assert "came apart" in (out / "report.html").read_text()
     assert "±" not in row["dev"]
     assert row["dev"]

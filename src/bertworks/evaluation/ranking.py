@@ -1,10 +1,13 @@
 """How good a ranking of documents is: scores of each query, and their means."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from bertworks.evaluation.bootstrap import intervals
+from bertworks.evaluation.report_blocks import Block, Heading, Table, number
 from bertworks.evaluation.statistics import Interval
 from bertworks.tasks.statistic import mean_of
 
@@ -58,3 +61,18 @@ class RankingScores:
 def _discounted(gains: np.ndarray) -> float:
     top = gains[:NDCG_CUT]
     return float((top / np.log2(np.arange(2, len(top) + 2))).sum())
+
+
+@dataclass(frozen=True)
+class WorstQueries:
+    """The queries with the lowest scores, as a part of a report."""
+
+    key: ClassVar[str] = "queries"
+    score: str
+    rows: tuple[tuple[str, float, str], ...]  # the query's name, its score, its text
+
+    def blocks(self) -> Iterator[Block]:
+        """Show them in a table."""
+        yield Heading("Worst queries")
+        rows = [(name, number(score), text) for name, score, text in self.rows]
+        yield Table(("query", self.score, "text"), rows)

@@ -1,10 +1,11 @@
 """What the tasks of a suite scored, in one table beside published figures."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, ClassVar
 
+from bertworks.evaluation.report_blocks import Block, Table, Text
 from bertworks.evaluation.suite_task import SIZES, Figures, SuiteTask
 
 Scores = Mapping[str, float]
@@ -25,6 +26,21 @@ class TaskResult:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class SuiteTable:
+    """The table of a suite as a part of a report."""
+
+    key: ClassVar[str] = "suite"
+    rows: tuple[Mapping[str, str], ...]
+    notes: str = ""
+
+    def blocks(self) -> Iterator[Block]:
+        """Show all rows, and what a reader must know of them."""
+        if self.rows:
+            yield Table(_heads(self.rows[0]), [list(row.values()) for row in self.rows])
+        yield Text(self.notes, is_note=True)
+
+
 def table_rows(
     tasks: Mapping[str, SuiteTask], results: Mapping[str, TaskResult]
 ) -> list[dict[str, str]]:
@@ -41,10 +57,13 @@ def table_rows(
 
 def markdown(rows: Sequence[Mapping[str, str]], *, title: str, notes: Sequence[str]) -> str:
     """Return a page with the table."""
-    names = [*rows[0]] if rows else []
-    heads = [f"BERT-{name}" if name in SIZES else name for name in names]
-    lines = [_line(heads), _line(["---"] * len(names)), *(_line(row.values()) for row in rows)]
+    heads = _heads(rows[0]) if rows else ()
+    lines = [_line(heads), _line(["---"] * len(heads)), *(_line(row.values()) for row in rows)]
     return "\n".join([f"# {title}", "", *lines, "", *notes]) + "\n"
+
+
+def _heads(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"BERT-{name}" if name in SIZES else name for name in names)
 
 
 def _line(cells: Any) -> str:

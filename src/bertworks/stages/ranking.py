@@ -1,7 +1,8 @@
 """Retrieval sets for evaluate: documents are put in order for every query, and the order scored."""
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,17 @@ from bertworks.core.progress import progress, say
 from bertworks.core.quarantine import Quarantine
 from bertworks.core.settings import as_command, as_json, settings_of
 from bertworks.data.retrieval import RetrievalSet, read_retrieval_set
-from bertworks.evaluation.ranking import RankingScores
-from bertworks.evaluation.report import Page
+from bertworks.evaluation.answer_parts import Scores
+from bertworks.evaluation.full_report import Part, Report, again, fingerprint
+from bertworks.evaluation.ranking import RankingScores, WorstQueries
+from bertworks.evaluation.run_parts import Speed
 from bertworks.serving.predictor import Predictor, load
 from bertworks.stages.setting_groups import RankingSettings
 from bertworks.stages.settings import EvaluateSettings
 
 DEFAULT_TOP = 100
 MOST_WRITTEN, MOST_WORST = 100, 20  # documents of a query in the answers, queries on the page
+MOST_CHARS = 300  # of a query there
 CHUNK = 64  # queries compared at once
 
 Order = list[tuple[str, float]]  # documents with how well they fit, best first
@@ -29,7 +33,7 @@ Order = list[tuple[str, float]]  # documents with how well they fit, best first
 def run_ranking(settings: EvaluateSettings) -> dict[str, Any]:
     """Rank all documents of a retrieval set for each of its queries, and write a report."""
     refuse_existing(settings.out)
-    quarantine = Quarantine()
+    started, quarantine = time.monotonic(), Quarantine()
     found = read_retrieval_set(settings.data, quarantine)
     model, retriever = load(settings.model, **vars(settings.machine)), None
     if settings.ranking.retriever is not None:
@@ -53,10 +57,9 @@ def run_ranking(settings: EvaluateSettings) -> dict[str, Any]:
             {"score": name, "low": one.low, "high": one.high} for name, one in ranges.items()
         ]
         (folder / "scores.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
-        page = _page(settings, found, scores)
-        page.heading("Made with")
-        page.code(origin.command)
-        (folder / "report.html").write_text(page.html(), encoding="utf-8")
+        speed = Speed.of(model.machine, time.monotonic() - started, counts)
+        last: list[Part] = [fingerprint(origin), speed, again(origin)]
+        _report(settings, found, scores, last).write(folder)
         quarantine.write(folder)
     if summary := quarantine.summary():
         say(f"warning: {summary}")
@@ -125,20 +128,19 @@ def _write_answers(
     return scores
 
 
-def _page(settings: EvaluateSettings, found: RetrievalSet, scores: RankingScores) -> Page:
+def _report(
+    settings: EvaluateSettings, found: RetrievalSet, scores: RankingScores, last: Sequence[Part]
+) -> Report:
     metrics = scores.metrics()
     first = next(iter(metrics))
-    page = Page(f"Ranking of {settings.data.name} by {settings.model.name}")
-    page.text(f"{len(scores.by_query):,} queries, {len(found.documents):,} documents.")
-    ranges = scores.intervals()
-    page.table(
-        ("metric", "score with its 95 % interval"),
-        [(name, str(ranges.get(name, f"{value:.4f}"))) for name, value in metrics.items()],
-    )
-    page.heading("Worst queries")
     worst = sorted(scores.by_query.items(), key=lambda item: item[1][first])[:MOST_WORST]
-    page.table(
-        ("query", first, "text"),
-        [(query, f"{row[first]:.4f}", found.queries[query][:300]) for query, row in worst],
+    rows = tuple((query, row[first], found.queries[query][:MOST_CHARS]) for query, row in worst)
+    return Report(
+        title=f"Ranking of {settings.data.name} by {settings.model.name}",
+        summary=f"{len(scores.by_query):,} queries, {len(found.documents):,} documents.",
+        parts=[
+            Scores.of_metrics(metrics, scores.intervals(), examples=len(scores.by_query)),
+            WorstQueries(first, rows),
+            *last,
+        ],
     )
-    return page

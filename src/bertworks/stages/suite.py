@@ -5,6 +5,7 @@ OUT/TASK/train.jsonl, …    the examples, in our own columns
 OUT/TASK/seed-…/           the fine-tuned models
 OUT/TASK/result.json       how it went: a task that has it is not run again
 OUT/results.md, .json      the table of all tasks so far
+OUT/report.html, .md, .json  the same as a report
 """
 
 import json
@@ -23,8 +24,9 @@ from bertworks.core.progress import say
 from bertworks.core.settings import as_command, as_json, settings_of, suggestion
 from bertworks.evaluation.findings import rows_of
 from bertworks.evaluation.floors import has_collapsed
+from bertworks.evaluation.full_report import Part, Report, again
 from bertworks.evaluation.suite_data import PartFiles, find_file, write_at_once, write_parts
-from bertworks.evaluation.suite_results import TaskResult, markdown, table_rows
+from bertworks.evaluation.suite_results import SuiteTable, TaskResult, markdown, table_rows
 from bertworks.evaluation.suite_task import SuiteTask
 from bertworks.evaluation.suites import SUITES
 from bertworks.interop.hugging_face import open_folder
@@ -269,6 +271,8 @@ def _tell(settings: EvaluateSettings, failures: Mapping[str, TaskResult]) -> lis
     command = as_command("evaluate", settings)
     title = f"The suite {settings.suites.suite}: {settings.model.name}"
     page = markdown(rows, title=title, notes=[NOTES, "", f"Made with `{command}`."])
+    parts: list[Part] = [SuiteTable(tuple(rows), NOTES), again(Origin(command=command))]
+    Report(title=title, parts=parts).write(settings.out)
     write_at_once(settings.out / "results.md", page)
     told = {name: result.as_json() for name, result in results.items()}
     whole = {"command": command, "settings": as_json(settings), "rows": rows, "tasks": told}
