@@ -8,7 +8,7 @@ import pytest
 
 from bertworks.data.examples import TaggedExample, TextExample
 from bertworks.evaluation.dev_scores import DevSet
-from bertworks.evaluation.floors import SeedScores, has_collapsed, majority_metrics
+from bertworks.evaluation.floors import Floors, SeedScores, has_collapsed, majority_metrics
 from bertworks.tasks.answering import windows_of
 from bertworks.tasks.catalog import make_task
 from bertworks.tasks.task import Task
@@ -100,3 +100,17 @@ def test_a_seed_without_a_number_leaves_no_mean_and_no_deviation() -> None:
     torn = SeedScores({0: math.nan, 1: 0.1, 2: 0.3})
     assert math.isnan(torn.mean)
     assert math.isnan(torn.deviation)
+
+
+def test_a_task_by_itself_and_the_whole_run_are_named_where_they_have_collapsed() -> None:
+    floors = Floors(0.5, {})
+    assert list(floors.warnings(0.6, [])) == []
+    said = "this run has collapsed: its score on dev is 0.5000, "
+    assert list(floors.warnings(0.5, ["topic"])) == [
+        "topic has collapsed: one and the same answer for all scores as much on dev",
+        said + "one and the same answer for all scores 0.5000",
+    ]
+    assert list(Floors(None, {}).warnings(math.nan, [])) == [
+        "this run has collapsed: its score on dev is nan, it is no number"
+    ]
+    assert list(floors.warnings(None, [])) == []

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, ndcg_score
 
-from bertworks.evaluation.ranking import RankingScores, score_ranking
+from bertworks.evaluation.ranking import RankingScores, WorstQueries, score_ranking
+from bertworks.evaluation.report_blocks import Table
 
 grades = st.lists(st.sampled_from([0.0, 0.0, 1.0, 2.0, 4.0]), min_size=2, max_size=130).filter(any)
 
@@ -54,3 +55,10 @@ def test_the_scores_of_a_set_are_means_over_its_queries() -> None:
     scores.add("two", ["a", "b"], {"b": 1.0})
     assert scores.metrics()["mrr"] == pytest.approx(0.75)
     assert next(iter(scores.metrics())) == "ndcg@10"
+
+
+def test_the_worst_queries_are_shown_with_their_score() -> None:
+    part = WorstQueries("map", (("q7", 0.25, "what is | this"),))
+    (table,) = (block for block in part.blocks() if isinstance(block, Table))
+    assert table.header == ("query", "map", "text")
+    assert table.rows == [("q7", "0.250", "what is | this")]

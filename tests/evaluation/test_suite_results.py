@@ -2,7 +2,8 @@
 
 import json
 
-from bertworks.evaluation.suite_results import TaskResult, markdown, table_rows
+from bertworks.evaluation.report_blocks import Table, Text
+from bertworks.evaluation.suite_results import SuiteTable, TaskResult, markdown, table_rows
 from bertworks.evaluation.suite_task import Metric, SuiteTask
 
 TASKS = {
@@ -64,3 +65,13 @@ def test_the_page_is_a_table_that_markdown_can_read() -> None:
     assert len(table) == 4
     assert {line.count("|") for line in table} == {11}
     assert "| BERT-tiny |" in table[0]
+
+
+def test_a_report_shows_the_same_table() -> None:
+    rows = table_rows(TASKS, {"first": DONE})
+    shown, note = SuiteTable(tuple(rows), "as published").blocks()
+    assert isinstance(shown, Table)
+    assert "BERT-base" in shown.header
+    assert shown.rows[0] == [*rows[0].values()]
+    assert note == Text("as published", is_note=True)
+    assert list(SuiteTable((), "none").blocks()) == [Text("none", is_note=True)]

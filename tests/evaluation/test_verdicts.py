@@ -16,6 +16,7 @@ from bertworks.evaluation.scoring import Judge
 from bertworks.evaluation.verdicts import (
     TASK,
     VERDICTS,
+    Values,
     Verdicts,
     open_verdicts,
     refuse_other_data,
@@ -155,3 +156,14 @@ def test_models_of_different_labels_are_refused() -> None:
         "the model of one knows the labels no, yes, that of two no, yes, perhaps; compare models "
         "of the same labels"
     )
+
+
+@pytest.mark.parametrize(("count", "is_kept"), [(1, False), (2, True), (30, True), (31, False)])
+def test_examples_are_parted_by_a_column_of_a_few_values(count: int, is_kept: bool) -> None:
+    values = Values()
+    for number in range(93):
+        values.add(f"value {number % count}")
+    values.add(None)
+    parts = values.parts()
+    assert len(parts) == (count if is_kept else 0)
+    assert sorted(n for part in parts.values() for n in part) == list(range(93)) * is_kept
