@@ -9,6 +9,7 @@ from bertworks.core.errors import UsageError
 from bertworks.core.progress import say
 from bertworks.core.settings import Ramp
 from bertworks.serving.model_folder import OpenModel
+from bertworks.stages.learning_plan import learning_plan
 from bertworks.stages.setting_groups import RegularizeSettings
 from bertworks.stages.settings import FinetuneSettings
 from bertworks.tasks.task import Task
@@ -16,10 +17,8 @@ from bertworks.training.adversary import Adversary
 from bertworks.training.few_samples import FEW, Recipe, default_rate, default_recipe
 from bertworks.training.layers import Layers, count_blocks, reinitialize
 from bertworks.training.lora import LoraPlan
-from bertworks.training.optimizer import Adam
 from bertworks.training.plan import TrainingPlan
 from bertworks.training.regularize import Regularize
-from bertworks.training.schedule import Schedule
 
 WITHOUT_CHANCES = {"embed"}  # kinds whose logits are vectors
 WITHOUT_LABELS = {"embed", "score"}
@@ -53,18 +52,14 @@ def plan_of(
         num_frozen=layers.num_frozen,
     )
     drawn = reinitialize(opened.model, recipe.reinit, seed=settings.seed)
-    learning, corrects = settings.learning, settings.regularize.bias_correction
     steps = recipe.epochs * steps_per_epoch
     warmup = round(settings.warmup * steps)
     return TrainingPlan(
         steps=steps,
         lr=settings.lr or default_rate(opened.model.config.hidden_size),
-        optimizer=learning.optimizer,
-        adam=Adam(
-            betas=(learning.beta1, learning.beta2), epsilon=learning.epsilon, corrects=corrects
+        **learning_plan(
+            settings.learning, warmup=warmup, corrects=settings.regularize.bias_correction
         ),
-        schedule=Schedule(name=learning.schedule, warmup=warmup, decay=learning.decay),
-        average=learning.average,
         weight_decay=settings.weight_decay,
         layers=replace(layers, fresh=layers.fresh | drawn),
         regularize=regularize,

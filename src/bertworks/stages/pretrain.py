@@ -35,15 +35,14 @@ from bertworks.serving.learners import (
     open_learner,
     write_learner,
 )
+from bertworks.stages.learning_plan import learning_plan
 from bertworks.stages.settings import PretrainSettings
 from bertworks.tasks.objectives import read_objectives
 from bertworks.tokenizer.tokenizer import Tokenizer
 from bertworks.training.loop import train
-from bertworks.training.optimizer import Adam
 from bertworks.training.pace import Budget, seconds_of
 from bertworks.training.plan import TrainingPlan
 from bertworks.training.run import Run, is_finished, read_log
-from bertworks.training.schedule import Schedule
 from bertworks.training.sharding import whole
 
 DEFAULT_SIZE = "mini"
@@ -311,16 +310,13 @@ def _refuse_ramps(settings: PretrainSettings) -> None:
 def _plan(
     settings: PretrainSettings, budget: Budget | None, weights: dict[str, Ramp]
 ) -> TrainingPlan:
-    learning, share = settings.learning, settings.warmup
+    share = settings.warmup
     warmup = share * budget.seconds if budget else round(share * (settings.num_steps or 0))
     return TrainingPlan(
         steps=settings.num_steps,
         budget=budget,
         lr=settings.lr,
-        optimizer=learning.optimizer,
-        adam=Adam(betas=(learning.beta1, learning.beta2), epsilon=learning.epsilon),
-        schedule=Schedule(name=learning.schedule, warmup=warmup, decay=learning.decay),
-        average=learning.average,
+        **learning_plan(settings.learning, warmup=warmup),
         weight_decay=settings.weight_decay,
         clip=settings.clip,
         spike=settings.spike,
