@@ -1,6 +1,6 @@
 """Does memory grow with the data set? Peak memory of evaluate and predict on ever larger sets.
 
-    python benchmarks/streaming.py [--rows 3000] [--times 1 4 16] [--kinds classify tag answer]
+    python benchmarks/streaming.py [--rows 3000] [--times 1 4 16] [--kinds classify tag ...]
 
 For each kind of task a small network with drawn weights answers drawn rows: so many, 4 times and 16
 times as many, nearly all different. What is kept of each answer is a few numbers, so the peak may
@@ -115,6 +115,19 @@ def _answer(chance: random.Random) -> Row:
     return {"question": _text(chance, 5), "passage": passage, "answers": found}
 
 
+def _match(chance: random.Random) -> Row:
+    return {"text": _text(chance, 40), "text_b": _text(chance, 40), "label": chance.choice("01")}
+
+
+def _intent_slots(chance: random.Random) -> Row:
+    return {**_tag(chance), "intent": chance.choice("abcde")}
+
+
+def _choose(chance: random.Random) -> Row:
+    choices = [f"{_text(chance, 5)} {number}" for number in range(3)]
+    return {"question": _text(chance, 40), "choices": choices, "label": chance.randrange(3)}
+
+
 def _text(chance: random.Random, longest: int) -> str:
     return " ".join(chance.choices(WORDS, k=chance.randint(2, longest)))
 
@@ -123,6 +136,9 @@ MAKERS: dict[str, Callable[[random.Random], Row]] = {
     "classify": _classify,
     "tag": _tag,
     "answer": _answer,
+    "match": _match,
+    "intent_slots": _intent_slots,
+    "choose": _choose,
 }
 
 if __name__ == "__main__":

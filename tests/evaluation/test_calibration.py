@@ -1,8 +1,10 @@
 """Calibration against the plain formulas, and temperatures that are found or refused."""
 
+import pickle
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from sklearn.metrics import brier_score_loss, log_loss
@@ -10,9 +12,8 @@ from sklearn.metrics import brier_score_loss, log_loss
 from bertworks.evaluation.calibration import (
     HIGHEST,
     MOST_BINS,
+    Calibration,
     Reliability,
-    bins_of,
-    expected_error,
     fit_temperature,
 )
 from bertworks.tasks.claims import Claims
@@ -32,28 +33,83 @@ def draw_claims(count: int, num_labels: int, *, sharpness: float, seed: int = 0)
     return [Claims.choice(row.tolist(), n) for row, n in zip(chances, right, strict=True)]
 
 
+def plain_bins(chances: np.ndarray, is_right: np.ndarray) -> list[tuple[float, float, int]]:
+    """Bin claims one by one: as many in each as can be, equal chances in one."""
+    num_bins = min(max(len(chances) // 10, 1), MOST_BINS)
+    starts = np.searchsorted(np.sort(chances), chances)
+    number = starts * num_bins // len(chances)
+    return [
+        (chances[number == n].mean(), is_right[number == n].mean(), int((number == n).sum()))
+        for n in np.unique(number)
+    ]
+
+
+def plain_error(bins: list[tuple[float, float, int]]) -> float:
+    total = sum(count for *_, count in bins)
+    return sum(count * abs(chance - right) for chance, right, count in bins) / total
+
+
+def judged(chances: np.ndarray, is_right: np.ndarray, *, at_once: int = 7) -> Calibration:
+    kept = Reliability()
+    for start in range(0, len(chances), at_once):
+        part = slice(start, start + at_once)
+        kept.add(Claims.each(chances[part], is_right[part]))
+    found = kept.calibration()
+    assert found is not None
+    return found
+
+
 @given(st.integers(1, 400), st.integers(0, 2**31))
-def test_bins_hold_as_many_answers_each_and_the_error_is_their_mean_distance(
+def test_bins_are_those_of_claims_one_by_one_where_different_ones_lie_apart(
     count: int, seed: int
 ) -> None:
     random = np.random.default_rng(seed)
-    chances, is_right = random.random(count), random.random(count) < 0.6
-    bins = bins_of(chances, is_right)
-    sizes = [one.count for one in bins]
-    assert len(bins) == min(max(count // 10, 1), MOST_BINS)
-    assert sum(sizes) == count
-    assert max(sizes) - min(sizes) <= 1
-    order, expected, start = np.argsort(chances), 0.0, 0
-    for size in sizes:
-        rows = order[start : start + size]
-        expected += size / count * abs(chances[rows].mean() - is_right[rows].mean())
-        start += size
-    assert expected_error(bins) == pytest.approx(expected)
+    chances = 1 / (1 + np.exp(-(random.choice(801, count) - 400) / 50))
+    is_right = random.random(count) < chances
+    found, expected = judged(chances, is_right), plain_bins(chances, is_right)
+    assert [one.count for one in found.bins] == [count for *_, count in expected]
+    np.testing.assert_allclose(
+        [(one.chance, one.right) for one in found.bins], [own[:2] for own in expected]
+    )
+    assert found.ece == pytest.approx(plain_error(expected))
+
+
+@given(st.integers(1_000, 4_000), st.integers(0, 2**31), st.sampled_from([0.5, 2.0, 8.0]))
+@settings(max_examples=30)
+def test_the_error_is_nearly_that_of_claims_one_by_one(
+    count: int, seed: int, sharpness: float
+) -> None:
+    random = np.random.default_rng(seed)
+    logits = random.normal(size=count) * 2
+    chances = 1 / (1 + np.exp(-logits * sharpness))
+    is_right = random.random(count) < 1 / (1 + np.exp(-logits))
+    found, expected = judged(chances, is_right), plain_bins(chances, is_right)
+    assert found.ece == pytest.approx(plain_error(expected), abs=2e-3)
+    assert sum(one.count for one in found.bins) == count
+    total = sum(one.chance * one.count for one in found.bins)
+    assert total == pytest.approx(chances.sum())
+
+
+def test_chances_at_the_ends_are_kept_as_they_are() -> None:
+    chances = np.array([0.0, 1e-300, 1e-9, 1 - 1e-9, 1.0] * 10)
+    found = judged(chances, chances > 0.5)
+    assert found.ece == pytest.approx(0, abs=1e-8)
+    assert found.brier == pytest.approx(0, abs=1e-8)
+
+
+def test_what_is_kept_of_claims_does_not_grow_with_them() -> None:
+    random, sizes = np.random.default_rng(5), []
+    for count in (1, 200):
+        kept = Reliability()
+        for _ in range(count):
+            kept.add(Claims.each(random.random(1_000), random.random(1_000) < 0.5))
+        sizes.append(len(pickle.dumps(kept)))
+    assert sizes[1] - sizes[0] < 200 * 10  # a number for each answer, and none for each claim
 
 
 def test_equal_chances_share_a_bin() -> None:
-    bins = bins_of(np.array([0.5] * 90 + [0.9] * 10), np.arange(100) % 2 == 0)
-    assert [one.count for one in bins] == [90, 10]
+    found = judged(np.array([0.5] * 90 + [0.9] * 10), np.arange(100) % 2 == 0)
+    assert [one.count for one in found.bins] == [90, 10]
 
 
 def test_the_scores_of_two_labels_are_those_of_scikit_learn() -> None:

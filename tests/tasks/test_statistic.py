@@ -1,5 +1,6 @@
 """Scores as functions of sums, against plain formulas and the bootstrap one by one."""
 
+import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
@@ -14,6 +15,7 @@ from bertworks.tasks.statistic import (
     Statistic,
     area_of,
     correlation_of,
+    distinct,
     mean_of,
     rank_correlation_of,
     ranks_of,
@@ -63,6 +65,30 @@ def test_units_of_the_same_rows_share_one(count: int, seed: int) -> None:
     np.testing.assert_allclose(joined.values, sums)
     made_of = {tuple(sorted(map(tuple, values[units == unit]))) for unit in range(len(sums))}
     assert len(joined.rows) == len(made_of)
+
+
+@given(st.lists(st.integers(-3, 5), min_size=1, max_size=30))
+def test_different_numbers_are_those_of_numpy(values: list[int]) -> None:
+    numbers, which = distinct(np.array(values))
+    expected = np.unique(values, return_inverse=True)
+    np.testing.assert_array_equal(numbers, expected[0])
+    np.testing.assert_array_equal(which, expected[1])
+
+
+def test_different_numbers_take_few_bytes_each() -> None:
+    values = np.random.default_rng(3).random(100_000)
+    tracemalloc.start()
+    distinct(values)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 30 * len(values)
+
+
+def test_many_rows_stand_beside_many() -> None:
+    many = np.arange(70_000.0)
+    both = mean_of(many).sample.beside(mean_of(many[::-1]).sample)
+    assert len(both.rows) == 70_000  # whose squares are beyond small whole numbers
+    np.testing.assert_array_equal(both.values[:, [0, 2]], np.stack([many, many[::-1]], axis=1))
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30))

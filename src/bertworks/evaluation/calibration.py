@@ -12,6 +12,8 @@ MOST_BINS, LEAST_IN_BIN = 15, 10
 LEAST_EXAMPLES = 30  # that tell a temperature
 HIGHEST = 20.0  # temperature; the lowest is its inverse
 TINIEST = 1e-300
+EPSILON = 2.0**-53  # by which the highest chance below 1 lies below it
+FARTHEST, FINENESS = 32, 1024  # of the logarithms of odds: the highest, and the cells of each unit
 STEPS = 50  # by each of which the bounds of the temperature come closer by half
 
 
@@ -34,16 +36,19 @@ class Calibration:
 
 
 class Reliability:
-    """Takes what answers claim, a few numbers each."""
+    """Takes what answers claim: counts of claims of nearly the same chance, a number an answer."""
 
     def __init__(self) -> None:
-        self._chances, self._is_right, self._squares = array("d"), array("b"), array("d")
+        self._cells = Cells(*np.zeros((3, 2 * FARTHEST * FINENESS + 1)))
+        self._squares = array("d")
 
     def add(self, claims: Claims) -> None:
         """Take the claims of one answer."""
         chances, is_right = claims.made
-        self._chances.extend(chances)
-        self._is_right.extend(is_right.astype(np.int8))
+        cells = _cells_of(chances)
+        np.add.at(self._cells.counts, cells, 1)
+        np.add.at(self._cells.rights, cells, is_right)
+        np.add.at(self._cells.chances, cells, chances)
         self._squares.append(claims.brier)
 
     @property
@@ -55,23 +60,42 @@ class Reliability:
         """Return what all claims come to; None without any."""
         if not self._squares:
             return None
-        bins = bins_of(np.array(self._chances), np.array(self._is_right))
+        bins = bins_of(self._cells)
         return Calibration(expected_error(bins), float(np.mean(self._squares)), bins)
 
 
-def bins_of(chances: np.ndarray, is_right: np.ndarray) -> tuple[Bin, ...]:
-    """Return bins of as many answers each as can be; equal chances share one."""
-    num_bins = min(max(len(chances) // LEAST_IN_BIN, 1), MOST_BINS)
-    _, which, counts = np.unique(chances, return_inverse=True, return_counts=True)
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Sums over claims that are not told apart, in the order of their chances."""
+
+    counts: np.ndarray
+    rights: np.ndarray
+    chances: np.ndarray
+
+
+def bins_of(cells: Cells) -> tuple[Bin, ...]:
+    """Return bins of as many claims each as can be; those of a cell share one."""
+    total = int(cells.counts.sum())
+    num_bins = min(max(total // LEAST_IN_BIN, 1), MOST_BINS)
+    is_used = cells.counts > 0
+    counts = cells.counts[is_used]
     begins = counts.cumsum() - counts
-    number = (begins * num_bins // len(chances))[which.reshape(-1)]
-    sizes = np.bincount(number)
-    sums = np.bincount(number, chances), np.bincount(number, is_right)
+    number = (begins * num_bins // total).astype(np.int64)
+    sums = (
+        np.bincount(number, own[is_used]) for own in (cells.chances, cells.rights, cells.counts)
+    )
     return tuple(
         Bin(float(chance / size), float(right / size), int(size))
-        for chance, right, size in zip(*sums, sizes, strict=True)
+        for chance, right, size in zip(*sums, strict=True)
         if size
     )
+
+
+def _cells_of(chances: np.ndarray) -> np.ndarray:
+    """Return the cell of each chance; they are the narrower the nearer to 0 or 1."""
+    inner = np.clip(chances, TINIEST, 1 - EPSILON)
+    odds = np.log(inner) - np.log1p(-inner)
+    return np.rint((np.clip(odds, -FARTHEST, FARTHEST) + FARTHEST) * FINENESS).astype(np.int64)
 
 
 def expected_error(bins: Sequence[Bin]) -> float:

@@ -19,7 +19,7 @@ from bertworks.evaluation.bootstrap import intervals
 from bertworks.evaluation.calibration import Calibration, Reliability
 from bertworks.evaluation.statistics import Interval
 from bertworks.tasks.answering import Answerer
-from bertworks.tasks.statistic import mean_of
+from bertworks.tasks.statistic import distinct, mean_of
 from bertworks.tasks.task import Answer, LabelTable, Learner, Scored, Tunable, Verdict
 from bertworks.training.plan import Evaluation
 
@@ -107,7 +107,7 @@ class Judge:
 
     def _texts(self) -> np.ndarray:
         """Return for each example which text it is about, numbered from 0 on."""
-        return np.unique(np.array(self._units), return_inverse=True)[1].reshape(-1)
+        return distinct(np.array(self._units))[1]
 
 
 def judge_task(

@@ -13,6 +13,7 @@ from bertworks.tasks.statistic import (
     Statistic,
     area_of,
     correlation_of,
+    distinct,
     mean_of,
     rank_correlation_of,
 )
@@ -75,19 +76,18 @@ class LabelScores:
         return _label_f1(self._sample())
 
     def _sample(self) -> Sample:
-        cells, which = np.unique(
-            np.array(self._gold) * self._num_labels + np.array(self._given), return_inverse=True
-        )
+        cells, which = distinct(np.array(self._gold) * self._num_labels + np.array(self._given))
         gold, given = (
             np.eye(self._num_labels)[side] for side in np.divmod(cells, self._num_labels)
         )
-        return Sample(np.concatenate([gold * given, given, gold], axis=1), which.reshape(-1))
+        return Sample(np.concatenate([gold * given, given, gold], axis=1), which)
 
     def _area(self) -> Statistic | None:
         gold = np.array(self._gold)
         rows = np.array(self._probabilities).reshape(len(gold), -1)
-        kept = [1] if rows.shape[1] == 2 else np.arange(rows.shape[1])
-        return area_of(gold[:, None] == kept, rows[:, kept])
+        first = int(rows.shape[1] == 2)  # of two labels the second tells all
+        kept = np.arange(first, rows.shape[1])
+        return area_of(gold[:, None] == kept, rows[:, first:])
 
 
 class LabelSetScores:

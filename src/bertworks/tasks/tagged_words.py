@@ -173,8 +173,10 @@ class TagScores:
 
     def statistics(self) -> dict[str, Statistic]:
         """Return the scores with what each text adds."""
-        columns = map(self._of_label, self._cells)
-        whole = Sample.of(sum(columns, np.zeros((len(self._words) // 2, 3))))
+        counts = np.zeros((len(self._words) // 2, 3))
+        for label in self._cells:
+            counts += self._of_label(label)
+        whole = Sample.of(counts)
         words = np.array(self._words).reshape(-1, 2).T
         rates = {name: rate_of(whole, name, over="micro") for name in ("f1", "precision", "recall")}
         return {**rates, "accuracy": share_of(*words)}
