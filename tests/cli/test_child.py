@@ -34,9 +34,12 @@ def test_it_is_the_command_with_its_answer_and_its_exit_code() -> None:
 
 
 def test_it_ends_when_its_input_is_closed_whatever_it_does(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "text.txt")  # to read it is to wait for ever
+    (tmp_path / "text.txt").touch()
+    os.truncate(tmp_path / "text.txt", 2**40)  # to read so many zeros takes very long
     with start("learn-vocab", tmp_path / "text.txt", "--out", tmp_path / "out") as process:
         assert process.stdin is not None
         assert process.poll() is None
         process.stdin.close()
         assert process.wait(timeout=60) == 1
+        assert process.stdout is not None
+        assert b"bertworks: " not in process.stdout.read()  # it did not end by an error

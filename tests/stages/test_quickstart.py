@@ -4,6 +4,10 @@ import json
 import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -178,3 +182,27 @@ def test_a_part_that_fails_ends_the_whole(lived: Lived, tmp_path: Path, command:
     said = command("quickstart", "--out", out, *SHORT).refusal(1)
     assert said == "bertworks tokenize failed; see the message above"
     assert not (out / "shards").exists()
+
+
+def test_a_part_does_not_outlive_the_whole_that_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "corpus.txt").touch()
+    os.truncate(tmp_path / "corpus.txt", 2**40)  # to read so many zeros takes very long
+    words = ("learn-vocab", str(tmp_path / "corpus.txt"), "--out", str(tmp_path / "out"))
+    script = (
+        "from pathlib import Path; from bertworks.stages import quickstart\n"
+        f"quickstart._run(Path({str(tmp_path / 'out')!r}), *{words!r})\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL) as whole:
+        parts: list[str] = []
+        while not parts:
+            assert whole.poll() is None
+            parts = Path(f"/proc/{whole.pid}/task/{whole.pid}/children").read_text().split()
+            time.sleep(0.01)
+        whole.kill()
+    for _ in range(1500):
+        if not any(Path(f"/proc/{part}/exe").exists() for part in parts):
+            return
+        time.sleep(0.01)
+    for part in parts:
+        os.kill(int(part), signal.SIGKILL)
+    pytest.fail(f"{parts} live on")

@@ -33,6 +33,7 @@ from bertworks.training.run import read_log
 SHARES = {"train": 0.7, "dev": 0.1, "test": 0.2}
 NUM_PAIRS = {"train": 4800, "dev": 600, "test": 2000}
 MASKED = "If the file does not exist, an exception is [MASK]."
+COMMAND = "bertworks.cli.child"  # in a process that does not outlive this one
 STANDARD_ERROR = 2  # the file, not whatever stands in sys.stderr
 SYSTEMS = {"pretrained": "pre-trained BERT", "untrained": "same network, no pre-training"}
 
@@ -141,9 +142,10 @@ def _run(made: Path, *words: str | Path) -> None:
         say(f"{made} is there already")
         return
     # Standard output is kept for the result of the whole.
-    command = [sys.executable, "-m", "bertworks", *map(str, words)]
-    done = subprocess.run(command, stdout=STANDARD_ERROR, check=False)
-    if done.returncode:
+    command = [sys.executable, "-m", COMMAND, *map(str, words)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=STANDARD_ERROR) as process:
+        process.wait()  # before its input is closed, which would end it
+    if process.returncode:
         raise BertworksError(f"bertworks {words[0]} failed; see the message above")
 
 
