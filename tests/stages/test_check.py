@@ -79,6 +79,25 @@ def test_good_data_have_no_errors_and_no_warnings(form: str, files: Run, command
 
 # Bad input
 
+
+def test_single_texts_are_of_no_use_where_pairs_are_needed(
+    tmp_path: Path, write_rows: Write, command: Run
+) -> None:
+    pairs = [{**row, "label": str(n % 2)} for n, row in enumerate(rows_of("score", 21, seed=1))]
+    for row in pairs:
+        del row["score"]
+    pairs[4]["text_b"] = None
+    file = write_rows(tmp_path / "pairs.jsonl", pairs)
+    ended = command("check", file, "--task", "match", "--rare", 1, "--json")
+    told = json.loads(ended.out)
+    assert (told["files"][0]["examples"], told["files"][0]["bad_rows"]) == (20, 1)
+    found = [row["finding"] for row in told["findings"] if row["check"] == "unusable rows"]
+    assert "the task match needs a second text" in found[0]
+    assert "line 5" in found[0]
+    single = command("check", file, "--task", "classify", "--rare", 1, "--json")
+    assert json.loads(single.out)["files"][0]["examples"] == 21
+
+
 AIR = {"text": "Sky over the water.", "label": "air"}
 SHORT = {"tokens": ["river", "boat"], "tags": ["O"]}
 ELSEWHERE = {"question": "boat", "passage": "river bank", "answers": [{"text": "sea", "start": 0}]}

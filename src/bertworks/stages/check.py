@@ -19,6 +19,7 @@ from bertworks.evaluation.findings import Check, Finding, worst_first
 from bertworks.evaluation.piece_checks import PieceCheck
 from bertworks.stages.settings import CheckSettings
 from bertworks.tasks.catalog import KINDS
+from bertworks.tasks.classify import OF_PAIRS, lacks_second
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 
@@ -59,6 +60,7 @@ class _Reader:
                 require_file(file)
         self.columns = parse_columns(settings.columns)
         self.among = KINDS[settings.task].forms() if settings.task else None
+        self.task = settings.task
         self.form = find_form(settings.data, self.columns, among=self.among)
         self.quarantines = {name: Quarantine() for name in self.files}
         self.torn: dict[str, Finding] = {}
@@ -68,7 +70,11 @@ class _Reader:
         try:
             for example in self._stream(name, self.quarantines[name]):
                 meter.advance()
-                yield example
+                if self.task in OF_PAIRS and example.text_b is None:
+                    reason = str(lacks_second(self.task))
+                    self.quarantines[name].recall(self.files[name], example.line, reason)
+                else:
+                    yield example
         except DataError as error:
             said = str(error)
             self.torn[name] = Finding(severity="error", check="unreadable file", said=said)

@@ -76,7 +76,7 @@ class Classify:
     ) -> list[Features]:
         """Cut the text or pair into windows that share the label and its weight."""
         if self.kind in OF_PAIRS and example.text_b is None:
-            raise DataError(f"the task {self.name} needs a second text; add a column text_b")
+            raise lacks_second(self.name)
         windows = text_windows(example, tokenizer, longest=longest)
         value = IGNORE if example.label is None else self.id_of(example.label)
         goal = Goal((value,), weight=self.emphasis.of(value) / len(windows))
@@ -212,6 +212,11 @@ def unknown_label(label: str, known: Sequence[str]) -> DataError:
         f"the label {label!r} is not among those of the training data "
         f"({', '.join(known[:10])}); correct it or remove the row"
     )
+
+
+def lacks_second(task: str) -> DataError:
+    """Return the error of a single text where a pair is needed."""
+    return DataError(f"the task {task} needs a second text; add a column text_b")
 
 
 def focused(losses: Tensor, focal: float) -> Tensor:
