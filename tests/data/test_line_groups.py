@@ -45,11 +45,23 @@ def test_bad_threes_are_set_aside_and_the_next_ones_keep_their_step(file: Write)
     assert [(line, row["text"]) for line, row in rows] == [(10, "soup last")]
     assert bad_in(quarantine) == [
         ("a.txt", 1, "no $T$ in the first of its three lines"),
-        ("a.txt", 4, "one of its three lines is empty or cannot be read"),
+        ("a.txt", 4, "one of its three lines is lost, empty or cannot be read"),
         ("a.txt", 5, "not UTF-8 at byte 1"),
-        ("a.txt", 7, "one of its three lines is empty or cannot be read"),
-        ("a.txt", 13, "one of its three lines is empty or cannot be read"),
+        ("a.txt", 7, "one of its three lines is lost, empty or cannot be read"),
+        ("a.txt", 13, "one of its three lines is lost, empty or cannot be read"),
     ]
+
+
+@pytest.mark.parametrize("lost", [3, 4, 5])
+def test_a_lost_line_costs_one_aspect_and_is_named(file: Write, lost: int) -> None:
+    lines = [line for n in range(4) for line in (f"the $T$ {n}", f"soup {n}", "1")]
+    del lines[lost]
+    assert is_aspects(lines)
+    quarantine = Quarantine()
+    rows = list(read_aspects(file("a.txt", "\n".join(lines)), quarantine, {}))
+    assert [row["text"] for _, row in rows] == [f"the soup {n} {n}" for n in (0, 2, 3)]
+    reason = "one of its three lines is lost, empty or cannot be read"
+    assert bad_in(quarantine) == [("a.txt", 4, reason)]
 
 
 def test_a_polarity_that_is_none_is_set_aside(file: Write) -> None:

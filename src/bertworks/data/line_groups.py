@@ -1,6 +1,6 @@
 """Lines that belong together: intents in three files, aspects in three lines."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,13 @@ WORDS, SLOTS, INTENTS = "seq.in", "seq.out", "label"
 
 def read_aspects(file: Path, quarantine: Quarantine, columns: Mapping[str, str]) -> Rows:
     """Yield texts with an aspect put into its place, from three lines each."""
-    lines = read_every_line(file, quarantine)
-    for group in zip_longest(lines, lines, lines, fillvalue=(0, "")):
+    for group in _threes(read_every_line(file, quarantine)):
         number = group[0][0]
         found = [line.strip() for _, line in group if line is not None]
         if not any(found):
             continue
-        if len(found) < len(group) or not all(found):
-            quarantine.add(file, number, "one of its three lines is empty or cannot be read")
+        if len(found) < 3 or not all(found):
+            quarantine.add(file, number, "one of its three lines is lost, empty or cannot be read")
         elif ASPECT not in found[0]:
             quarantine.add(file, number, f"no {ASPECT} in the first of its three lines")
         elif found[2].lower() not in POLARITIES:
@@ -38,9 +37,22 @@ def read_aspects(file: Path, quarantine: Quarantine, columns: Mapping[str, str])
 
 def is_aspects(head: Sequence[str]) -> bool:
     """Tell whether lines come in threes: a text with a mark, an aspect, a polarity."""
-    threes = list(zip(head[::3], head[2::3], strict=False))
-    good = [ASPECT in text and label.strip().lower() in POLARITIES for text, label in threes]
-    return bool(good) and sum(good) >= MOST * len(good)
+    groups = [[line or "" for _, line in group] for group in _threes(enumerate(head))]
+    whole = [group for group in groups if len(group) == 3]
+    good = [ASPECT in text and label.strip().lower() in POLARITIES for text, _, label in whole]
+    return 2 * len(good) > len(groups) - 1 and sum(good) >= MOST * len(good) > 0
+
+
+def _threes(lines: Iterable[tuple[int, str | None]]) -> Iterator[list[tuple[int, str | None]]]:
+    """Yield lines in threes; behind a lost line the next text with a mark begins a new one."""
+    group: list[tuple[int, str | None]] = []
+    for number, line in lines:
+        if group and (len(group) == 3 or (line is not None and ASPECT in line)):
+            yield group
+            group = []
+        group.append((number, line))
+    if group:
+        yield group
 
 
 def read_intents(folder: Path, quarantine: Quarantine, columns: Mapping[str, str]) -> Rows:
