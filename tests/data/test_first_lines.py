@@ -51,7 +51,11 @@ CHINESE = "这家酒店很好\t1\n房间太小了\t0\n"
         (CHINESE.encode("utf-16"), "but perhaps UTF-16; convert it first: iconv -f UTF-16 -t UTF"),
         ("plain\t1\n".encode("utf-16-le"), "but perhaps UTF-16"),
         (CHINESE.encode("gb18030"), "but perhaps GB18030; convert it first: iconv -f GB18030"),
+        ("1234567890 20\t好\n".encode("gb18030") * 3, "but perhaps GB18030"),
+        ("2024-11-16 08:15,第 12 号,1,000.5\n".encode("gb18030"), "but perhaps GB18030"),
         ("déjà\nété\n".encode("latin-1"), "text; convert it first"),
+        ("1234 é 5\n22 à la carte\n".encode("latin-1"), "text; convert it first"),
+        ("слово и дело\n".encode("cp1251"), "text; convert it first"),
         (bytes(range(128, 256)), "text; convert it first"),
     ],
 )

@@ -55,4 +55,7 @@ def _is_gb18030(raw: bytes) -> bool:
         text = codecs.getincrementaldecoder("gb18030")().decode(raw)
     except UnicodeDecodeError:
         return False
-    return len(_HAN.findall(text)) > len(text) / 4
+    foreign = "".join(char for char in text if not char.isascii())
+    # Letters with a mark, of which other encodings have one byte, become rare characters.
+    common = foreign.encode("gb2312", "ignore").decode("gb2312")
+    return len(_HAN.findall(common)) > len(foreign) / 2
