@@ -468,7 +468,7 @@ FLAWS = {
     "pairs/ocnli/dev.json": (50, "its annotators agreed on none"),
     "qa-zh/cmrc2018/trial.json": (2, "'question' is empty"),
 }
-SPARE_LINES = {"spam/sms/SMSSpamCollection.tsv": (1, "1 columns, but most rows have 2")}
+SPARE_LINES = {"spam/sms/SMSSpamCollection.tsv": (1, "1 column, but most rows have 2")}
 LONG_DOCUMENT = "squad/train-v1.1.json"  # is read whole or not at all
 BLANK_SENTENCES = {"tagging/broad-twitter-corpus/h.conll": 1}  # of white space alone
 FILES = [

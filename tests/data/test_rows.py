@@ -101,7 +101,7 @@ def test_bad_rows_of_tables_are_named_by_their_line_in_the_file(file: Write, suf
         (3, "not UTF-8 at byte 4"),
         (4, "'label' is empty"),
         (5, "holds a NUL character"),
-        (7, "1 columns, but the header has 2"),
+        (7, "1 column, but the header has 2"),
         (8, "3 columns, but the header has 2"),
         (9, "'text' is empty or not a string"),
     ]

@@ -48,7 +48,7 @@ def test_without_a_header_columns_have_numbers(file: Write) -> None:
     rows, bad = rows_of(table)
     assert rows[0] == (1, {"1": "ham", "2": "a, b"})
     assert [line for line, _ in rows] == [1, 2, 4]
-    assert bad == [(3, "1 columns, but most rows have 2")]
+    assert bad == [(3, "1 column, but most rows have 2")]
 
 
 def test_a_first_row_is_a_header_where_its_names_are_given(file: Write) -> None:

@@ -95,7 +95,7 @@ def test_bad_sentences_are_set_aside_whole_and_the_others_stay(file: Write) -> N
         (3, "a line of this sentence cannot be read"),
         (3, "not UTF-8 at byte 1"),
         (6, "line 1 of the sentence has 3 columns, but the file 2"),
-        (8, "line 1 of the sentence has 1 columns, but the file 2"),
+        (8, "line 1 of the sentence has 1 column, but the file 2"),
         (10, "a line of this sentence cannot be read"),
         (11, "not UTF-8 at byte 1"),
     ]

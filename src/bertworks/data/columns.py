@@ -1,7 +1,7 @@
 """Which columns of a file hold what: by their names, never by guessing between two."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 
 from bertworks.core.errors import DataError, UsageError
 from bertworks.data.forms import COLUMNS, FORMS, TELLTALES
@@ -144,6 +144,11 @@ def form_of(names: Sequence[str], given: Columns) -> str:
         if sure <= _matched(names, form, given).keys():
             return form
     return "label" if _has("label", names, given) else _label_or_score(names, given)
+
+
+def num_columns(cells: Sized) -> str:
+    """Count the columns of a row in words: 1 column, 2 columns."""
+    return f"{len(cells)} column{'s' * (len(cells) != 1)}"
 
 
 def _tells(ours: str, names: Sequence[str], given: Columns) -> bool:

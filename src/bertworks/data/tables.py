@@ -14,7 +14,7 @@ from bertworks.core.lines import STANDARD_INPUT, read_lines
 from bertworks.core.parquet import read_parquet
 from bertworks.core.quarantine import Quarantine
 from bertworks.data.bare_tables import Column, least_width
-from bertworks.data.columns import Columns, is_header
+from bertworks.data.columns import Columns, is_header, num_columns
 
 Rows = Iterator[tuple[int, dict[str, Any]]]
 Cells = Iterator[tuple[int, list[str]]]
@@ -144,7 +144,7 @@ def _with_header(
         if len(row) == len(header):
             yield number, dict(zip(header, row, strict=True))
         elif any(row):
-            quarantine.add(file, number, f"{len(row)} columns, but the header has {len(header)}")
+            quarantine.add(file, number, f"{num_columns(row)}, but the header has {len(header)}")
 
 
 def _without_header(
@@ -159,4 +159,4 @@ def _without_header(
         if len(row) == len(names) or (has_extras and len(row) > len(names)):
             yield number, dict(zip(names, row, strict=False))
         elif any(row):
-            quarantine.add(file, number, f"{len(row)} columns, but most rows have {len(names)}")
+            quarantine.add(file, number, f"{num_columns(row)}, but most rows have {len(names)}")

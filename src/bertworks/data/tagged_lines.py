@@ -10,6 +10,7 @@ from typing import Any
 from bertworks.core.errors import DataError, UsageError
 from bertworks.core.lines import read_every_line, read_lines
 from bertworks.core.quarantine import Quarantine
+from bertworks.data.columns import num_columns
 from bertworks.data.first_lines import read_head
 
 Rows = Iterator[tuple[int, dict[str, Any]]]
@@ -151,7 +152,7 @@ def _conll_row(cells: Sequence[list[str]], width: int, at: Mapping[str, int]) ->
     for number, line in enumerate(cells, start=1):
         if len(line) != width:
             raise DataError(
-                f"line {number} of the sentence has {len(line)} columns, but the file {width}"
+                f"line {number} of the sentence has {num_columns(line)}, but the file {width}"
             )
     place = at.get("tokens", 1) - 1
     if width == 1:
@@ -185,7 +186,7 @@ def _require_places(file: Path, at: Mapping[str, int], width: int) -> None:
     for ours, place in at.items():
         if place > width:
             raise UsageError(
-                f"{file} has {width} columns; --columns {ours}={place} is none of them"
+                f"{file} has {num_columns(range(width))}; --columns {ours}={place} is none of them"
             )
 
 
