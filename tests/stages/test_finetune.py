@@ -13,8 +13,11 @@ import torch
 
 from bertworks.core.artifact import MANIFEST, read_manifest
 from bertworks.core.settings import as_json
+from bertworks.data.examples import TextExample
 from bertworks.serving.model_folder import open_model
+from bertworks.serving.predictor import load
 from bertworks.stages.settings import FinetuneSettings
+from bertworks.tasks.answering import Answerer, windows_of
 from bertworks.training.run import read_log
 
 Run = Callable[..., Any]
@@ -284,6 +287,26 @@ def test_windows_longer_than_the_model_reads_are_refused(
     assert said == f"--longest is 33, but {pretrained} reads 32 pieces; lower it"
     assert list(tmp_path.iterdir()) == []
     assert command(*finetune_words(tmp_path / "run", longest=32, epochs=1)).code == 0
+
+
+def test_a_model_answers_from_windows_as_long_as_those_it_learned_from(
+    finetune_words: Words, tmp_path: Path, command: Run
+) -> None:
+    ended = command(*finetune_words(tmp_path / "run", longest=9, epochs=1))
+    assert ended.code == 0, ended.err
+    predictor = load(tmp_path / "run", device="cpu")
+    assert (predictor.window, predictor.longest) == (9, 32)
+    text = "the boat on the river and the fish in the water by the bank " * 2
+    (answer,) = predictor.predict([text])
+    task, opened = predictor.task, open_model(tmp_path / "run")
+    expected = []
+    for longest in (9, 32):
+        machine = predictor.machine
+        answerer = Answerer(opened.model.eval(), task, opened.tokenizer, machine)
+        windows = windows_of(task, [TextExample(text)], opened.tokenizer, longest=longest)
+        expected += answerer.answer([TextExample(text)], windows)
+    assert answer["probability"] == pytest.approx(expected[0]["probability"], abs=1e-6)
+    assert answer["probability"] != pytest.approx(expected[1]["probability"], abs=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["vocabulary", "shards", "text", "nowhere", "checkpoints"])

@@ -39,6 +39,15 @@ class Folder:
     pad_id: int
     has_own_heads: bool = False  # the heads have our names, and only the encoder theirs
 
+    @property
+    def longest(self) -> int:
+        """The longest window that its tasks have learned to answer from."""
+        ours, reads = self.path / "bertworks.json", self.config.max_positions
+        longest = read_object(ours).get("longest", reads) if ours.is_file() else reads
+        if type(longest) is not int or longest < 1:
+            raise ArtifactError(f"{ours} says longest = {longest!r}; make the folder again")
+        return min(longest, reads)
+
     def tensors(self, *, pickled: bool = False) -> Mapping[str, Tensor]:
         """Return the weights under our names, each read when it is asked for."""
         theirs = read_pickles(self.path) if pickled else TensorFiles(self._weight_files())

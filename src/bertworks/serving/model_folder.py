@@ -38,6 +38,7 @@ class OpenModel:
     tokenizer: Tokenizer
     account: Account | None  # None: no weights were loaded
     recipe: EmbeddingRecipe | None = None  # None: the folder does not say how to embed
+    longest: int | None = None  # window of its own tasks; None: what the network reads
 
 
 def open_model(
@@ -70,7 +71,7 @@ def open_model(
     model = TaskModel.without_weights(config, wanted)
     account = _load(model, folder.tensors(pickled=pickled), own, fresh=fresh or ())
     initialize(model, seed=seed, only=account.missing)
-    return OpenModel(model, tokenizer, account, recipe)
+    return OpenModel(model, tokenizer, account, recipe, folder.longest)
 
 
 def tasks_of(path: Path) -> dict[str, Task]:

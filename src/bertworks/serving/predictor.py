@@ -86,6 +86,7 @@ class Predictor:
         self.tokenizer = opened.tokenizer
         self.machine = machine
         self.recipe = opened.recipe or EmbeddingRecipe()
+        self._window = opened.longest
 
     @property
     def task(self) -> Task:
@@ -98,6 +99,11 @@ class Predictor:
     def longest(self) -> int:
         """How many pieces the network reads at once; longer texts are read in windows."""
         return self.model.config.max_positions
+
+    @property
+    def window(self) -> int:
+        """How many pieces tasks answer from at once: as many as they were fine-tuned with."""
+        return self._window or self.longest
 
     def task_named(self, name: str | None) -> Task:
         """Return one of the model's tasks; without a name its first."""
@@ -146,7 +152,7 @@ class Predictor:
             return self._compare(single_texts(examples, refuse or stop), task)
         chunk = CLOZE_CHUNK if isinstance(task, ByCloze) else CHUNK
         answerer = Answerer(self.model, task or self.task, self.tokenizer, self.machine, chunk)
-        return answerer.stream(examples, longest=self.longest, refuse=refuse or stop)
+        return answerer.stream(examples, longest=self.window, refuse=refuse or stop)
 
     def _as_examples(self, inputs: Sequence[Input], task: Task) -> list[Example]:
         form = KINDS[task.kind].form

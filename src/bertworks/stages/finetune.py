@@ -100,7 +100,7 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
         ],
     )
     with saving(settings.out, kind="model", origin=origin) as folder:
-        extra = {**told, "best_step": at.best_step}
+        extra = {**told, "best_step": at.best_step, "longest": longest}
         write_model(folder, opened.model, opened.tokenizer, extra=extra)
         report.write(folder)
     return {
