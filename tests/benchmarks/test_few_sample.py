@@ -3,6 +3,7 @@
 import json
 import random
 import sys
+from argparse import Namespace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -61,14 +62,19 @@ def data(tmp_path: Path) -> Path:
 
 def test_every_recipe_is_one_of_finetune(bench: ModuleType) -> None:
     task = make_task("classify", ("0", "1"))
+    asked = Namespace(model=Path("m"), lr=None, epochs=3, corrected=False)
     for recipe in bench.RECIPES:
-        settings = bench.settings_of(recipe, Path("m"), 3)
+        settings = bench.settings_of(recipe, 3, asked)
         regularize_plan(settings.regularize, [task])
         assert settings.seed == 3
-    plain = bench.settings_of("plain", Path("m"), 0)
-    assert (plain.epochs, plain.regularize.bias_correction) == (3, False)
-    default = bench.settings_of("default", Path("m"), 0)
-    assert (default.epochs, default.regularize.bias_correction) == (None, True)
+    plain = bench.settings_of("plain", 0, asked)
+    assert (plain.epochs, plain.lr, plain.regularize.bias_correction) == (3, 5e-5, False)
+    default = bench.settings_of("default", 0, asked)
+    assert (default.epochs, default.lr, default.regularize.bias_correction) == (None, None, True)
+    other = Namespace(model=Path("m"), lr=1e-4, epochs=1, corrected=True)
+    plain = bench.settings_of("plain", 0, other)
+    assert (plain.epochs, plain.lr, plain.regularize.bias_correction) == (1, 1e-4, True)
+    assert bench.settings_of("lora", 0, other).lr == 5e-4
 
 
 def test_runs_are_written_at_once_and_not_done_again(
