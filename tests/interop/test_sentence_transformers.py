@@ -111,9 +111,7 @@ def test_pooling_is_read_in_old_and_new_keys(write, said: dict[str, Any], poolin
     [
         ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}, "cls + mean"),
         ({"pooling_mode": ["mean", "max"]}, "mean + max"),
-        ({"pooling_mode": "lasttoken"}, "lasttoken"),
-        ({"pooling_mode_weightedmean_tokens": True}, "weightedmean"),
-        ({"pooling_mode_mean_sqrt_len_tokens": True}, "mean_sqrt_len_tokens"),
+        ({"pooling_mode": "median"}, "median"),
         ({"pooling_mode": 5}, "5"),
         ({"pooling_mode": [["mean"]]}, "['mean']"),
     ],
@@ -122,6 +120,19 @@ def test_other_poolings_are_refused_by_name(write, said: dict[str, Any], found: 
     sentence = refusal(write(files={"1_Pooling/config.json": said}))
     assert f"1_Pooling/config.json asks for the pooling {found}; only one of cls" in sentence
     assert "use sentence-transformers for this model" in sentence
+
+
+@pytest.mark.parametrize(
+    ("said", "pooling"),
+    [
+        ({"pooling_mode": "lasttoken"}, "last"),
+        ({"pooling_mode_weightedmean_tokens": True}, "weighted"),
+        ({"pooling_mode_mean_sqrt_len_tokens": True}, "sqrt"),
+        ({"pooling_mode": ["max"]}, "max"),
+    ],
+)
+def test_a_single_pooling_of_any_kind_is_known(write, said: dict[str, Any], pooling: str) -> None:
+    assert read(write(files={"1_Pooling/config.json": said})).pooling == pooling
 
 
 def test_a_prompt_may_be_left_out_of_the_pooling(write) -> None:

@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from bertworks.core.batch import Layout
 from bertworks.core.errors import UsageError
-from bertworks.model.embedding import BENDS, DenseLayer, EmbeddingRecipe, without_first_tokens
+from bertworks.model.embedding import (
+    BENDS,
+    DenseLayer,
+    EmbeddingRecipe,
+    pool_vectors,
+    without_first_tokens,
+)
 
 PROMPTED = EmbeddingRecipe(
     prompts={"query": "question: ", "document": ""}, default_prompt="query", normalize=False
@@ -25,7 +31,7 @@ def test_what_is_given_replaces_what_the_recipe_says_and_none_does_not() -> None
 
 @pytest.mark.parametrize("pooling", ["cls", "", "Mean", "lasttoken"])
 def test_a_pooling_that_is_not_known_is_refused(pooling: str) -> None:
-    with pytest.raises(UsageError, match="is not known; use mean, first or max"):
+    with pytest.raises(UsageError, match=r"is not known; use mean, first, .* last or sqrt"):
         EmbeddingRecipe().changed(pooling=pooling)
 
 
@@ -87,3 +93,34 @@ def test_leaving_out_first_tokens_keeps_the_rest_and_at_least_the_last(lengths, 
     kept, layout = without_first_tokens(hidden, Layout.of(tuple(lengths)), count)
     for before, after in zip(hidden.split(lengths), kept.split(layout.lengths), strict=True):
         assert after.tolist() == (before[count:] if count < len(before) else before[-1:]).tolist()
+
+
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(0, 3), st.integers(0, 2**31)
+)
+def test_every_pooling_follows_its_formula(lengths: list[int], skipped: int, seed: int) -> None:
+    hidden = torch.randn(sum(lengths), 5, generator=torch.Generator().manual_seed(seed))
+    layout = Layout.of(tuple(lengths))
+    places = [torch.arange(min(skipped, n - 1), n) for n in lengths]
+    parts = [part[own] for part, own in zip(hidden.split(lengths), places, strict=True)]
+    plain = {
+        "mean": lambda part, at: part.mean(0),
+        "first": lambda part, at: part[0],
+        "max": lambda part, at: part.amax(0),
+        "last": lambda part, at: part[-1],
+        "sqrt": lambda part, at: part.sum(0) / len(part) ** 0.5,
+        "weighted": lambda part, at: ((at + 1.0) @ part) / (at + 1.0).sum(),
+    }
+    for pooling, formula in plain.items():
+        expected = torch.stack([formula(*both) for both in zip(parts, places, strict=True)])
+        found = pool_vectors(hidden, layout, pooling, skipped=skipped)
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_vectors_are_cut_before_they_are_normalized() -> None:
+    pooled = np.array([[3.0, 4.0, 12.0]], np.float32)
+    np.testing.assert_allclose(EmbeddingRecipe().finish(pooled, 2), [[0.6, 0.8]], atol=1e-6)
+    np.testing.assert_array_equal(EmbeddingRecipe(normalize=False).finish(pooled, 2), [[3, 4]])
+    for dims in (0, 4, -1):
+        with pytest.raises(UsageError, match=f"dims is {dims}; the vectors have 3 numbers"):
+            EmbeddingRecipe().finish(pooled, dims)

@@ -363,7 +363,7 @@ def test_what_is_no_text_is_named_by_its_number(classifier, wrong: object) -> No
 
 @pytest.mark.parametrize("texts", [["the cat"], []])
 def test_unknown_pooling_is_refused_even_for_nothing(classifier, texts: list[str]) -> None:
-    with pytest.raises(UsageError, match="pooling 'cls' is not known; use mean, first or max"):
+    with pytest.raises(UsageError, match="pooling 'cls' is not known; use mean, first, max"):
         classifier.embed(texts, pooling="cls")
 
 
@@ -540,3 +540,34 @@ def test_a_folder_of_sentence_transformers_answers_pairs_with_their_cosine(
     first, second = model.embed(TEXTS[:2])
     (answer,) = model.predict([tuple(TEXTS[:2])])
     assert answer == {"score": pytest.approx(float(first @ second), abs=1e-5)}
+
+
+def test_only_unknown_characters_and_a_word_without_end_are_answered(classifier) -> None:
+    unknown, endless = classifier.predict(["\u0e01\u0e02 \u0e03", "a" * 1_000_000])
+    for answer in (unknown, endless):
+        assert sum(answer["probabilities"].values()) == pytest.approx(1, abs=1e-5)
+
+
+def test_a_folder_without_a_tokenizer_is_refused_in_a_sentence(
+    tmp_path: Path, make_model, tokenizer
+) -> None:
+    save_model(tmp_path / "model", make_model("classify"), tokenizer, origin=Origin())
+    kept = {"config.json", "model.safetensors"}
+    for file in (tmp_path / "model").iterdir():
+        if file.name not in kept:
+            file.unlink()
+    with pytest.raises(ArtifactError, match=r"model holds no tokenizer \(tokenizer.json"):
+        bertworks.load(tmp_path / "model")
+
+
+def test_a_vector_that_only_serves_to_be_pooled_adds_no_task_of_pairs(
+    tmp_path: Path, make_model, tokenizer
+) -> None:
+    for pooling, tasks in [("max", ["embed"]), ("weighted", [])]:
+        recipe = EmbeddingRecipe(pooling=pooling, max_length=31)
+        folder = tmp_path / pooling
+        save_model(folder, make_model(), tokenizer, origin=Origin(), recipe=recipe)
+        loaded = bertworks.load(folder)
+        assert list(loaded.model.tasks) == tasks
+        assert loaded.recipe.pooling == pooling
+        assert loaded.embed(["the cat"]).shape == (1, 21)

@@ -15,8 +15,7 @@ from tokenizers import normalizers
 from bertworks.core.artifact import read_json, read_object
 from bertworks.core.errors import ArtifactError
 from bertworks.core.progress import say
-from bertworks.model.embedding import Bend, DenseLayer, EmbeddingRecipe
-from bertworks.model.encoder import Pooling
+from bertworks.model.embedding import Bend, DenseLayer, EmbeddingRecipe, VectorPooling
 from bertworks.model.weights import read_tensors, write_tensors
 from bertworks.tokenizer.tokenizer import Tokenizer
 
@@ -24,7 +23,14 @@ MODULES = "modules.json"
 PACKAGE = "sentence_transformers.models"  # every version of the package reads these names
 ENCODER, POOLING, DENSE, NORMALIZE = "Transformer", "Pooling", "Dense", "Normalize"
 # Their pooling mode -> ours.
-POOLINGS: dict[str, Pooling] = {"cls": "first", "max": "max", "mean": "mean"}
+POOLINGS: dict[str, VectorPooling] = {
+    "cls": "first",
+    "max": "max",
+    "mean": "mean",
+    "mean_sqrt_len_tokens": "sqrt",
+    "weightedmean": "weighted",
+    "lasttoken": "last",
+}
 # The key by which older versions ask for a mode -> the mode.
 POOLING_KEYS = {
     "pooling_mode_cls_token": "cls",

@@ -112,10 +112,28 @@ def attend_banded(q: Tensor, k: Tensor, v: Tensor, *, window: int, dropout: floa
 
 def attend_plainly(q: Tensor, k: Tensor, v: Tensor, sight: Sight) -> Tensor:
     """Attend by the published formula, one text at a time: what every kernel is checked against."""
-    gathered = []
+    values = v.split(list(sight.layout.lengths))
+    gathered = [
+        (weights @ value.transpose(0, 1)).transpose(0, 1)
+        for weights, value in zip(plain_weights(q, k, sight), values, strict=True)
+    ]
+    return torch.cat(gathered)
+
+
+def look_plainly(qkv: Tensor, sight: Sight) -> list[Tensor]:
+    """Return how much tokens look at each other, [T, 3, H, K] -> [H, L, L] for each text."""
+    q, k, _ = qkv.unbind(1)
+    if sight.turn is not None:
+        q, k = rotate(q, sight.turn.by_token), rotate(k, sight.turn.by_token)
+    return plain_weights(q, k, sight)
+
+
+def plain_weights(q: Tensor, k: Tensor, sight: Sight) -> list[Tensor]:
+    """Return the weights of the published formula for each text, [H, L, L]."""
+    found = []
     lengths = list(sight.layout.lengths)
-    for texts in zip(*(x.split(lengths) for x in (q, k, v)), strict=True):
-        query, key, value = (text.transpose(0, 1) for text in texts)  # [H, length, K]
+    for texts in zip(*(x.split(lengths) for x in (q, k)), strict=True):
+        query, key = (text.transpose(0, 1) for text in texts)  # [H, length, K]
         weights = query @ key.transpose(-1, -2) / key.shape[-1] ** 0.5
         length = weights.shape[-1]
         if sight.scores is not None:
@@ -127,8 +145,8 @@ def attend_plainly(q: Tensor, k: Tensor, v: Tensor, sight: Sight) -> Tensor:
         if sight.is_causal:
             is_ahead = torch.ones_like(weights[0], dtype=torch.bool).triu(1)
             weights = weights.masked_fill(is_ahead, float("-inf"))
-        gathered.append((weights.softmax(-1) @ value).transpose(0, 1))
-    return torch.cat(gathered)
+        found.append(weights.softmax(-1))
+    return found
 
 
 def _scores(sight: Sight, length: int, *, like: Tensor) -> Tensor | None:

@@ -11,8 +11,11 @@ from torch.nn import functional
 
 from bertworks.core.batch import Layout
 from bertworks.core.errors import UsageError
-from bertworks.model.encoder import Pooling
+from bertworks.model.encoder import pool_texts
 
+# As the vectors of tokens are pooled: weighted counts later tokens more, last takes the last one,
+# sqrt divides their sum by the root of their number.
+VectorPooling = Literal["mean", "first", "max", "weighted", "last", "sqrt"]
 Bend = Literal["identity", "tanh", "relu", "gelu", "sigmoid"]
 BENDS: dict[Bend, Callable[[Tensor], Tensor]] = {
     "identity": lambda x: x,
@@ -40,7 +43,7 @@ class DenseLayer:
 class EmbeddingRecipe:
     """What is done to make the vector of a text; saved with the weights."""
 
-    pooling: Pooling = "mean"
+    pooling: VectorPooling = "mean"
     normalize: bool = True
     max_length: int | None = None  # pieces, special ones counted; None: all of a text, in windows
     layers: tuple[DenseLayer, ...] = ()
@@ -51,8 +54,11 @@ class EmbeddingRecipe:
     similarity: str | None = None  # what other libraries compare the vectors by
 
     def __post_init__(self) -> None:
-        if self.pooling not in get_args(Pooling):
-            raise UsageError(f"pooling {self.pooling!r} is not known; use mean, first or max")
+        if self.pooling not in get_args(VectorPooling):
+            *known, last = get_args(VectorPooling)
+            raise UsageError(
+                f"pooling {self.pooling!r} is not known; use {', '.join(known)} or {last}"
+            )
 
     def changed(self, **given: Any) -> Self:
         """Return the recipe with what is given in place of its own; None leaves it as it is."""
@@ -69,12 +75,37 @@ class EmbeddingRecipe:
             )
         return self.prompts.get(prompt, prompt)
 
-    def finish(self, pooled: np.ndarray) -> np.ndarray:
-        """Return pooled vectors behind the dense layers, and normalized if they should be."""
+    def finish(self, pooled: np.ndarray, dims: int | None = None) -> np.ndarray:
+        """Return pooled vectors behind the dense layers, cut, and normalized if they should be."""
         vectors = torch.from_numpy(pooled)
         for layer in self.layers:
             vectors = layer.apply(vectors)
+        if dims is not None and not 1 <= dims <= vectors.shape[1]:
+            raise UsageError(
+                f"dims is {dims}; the vectors have {vectors.shape[1]} numbers, so it is from 1 to "
+                "that"
+            )
+        vectors = vectors[:, :dims]
         return (functional.normalize(vectors, eps=1e-12) if self.normalize else vectors).numpy()
+
+
+def pool_vectors(
+    hidden: Tensor, layout: Layout, pooling: VectorPooling, *, skipped: int = 0
+) -> Tensor:
+    """Make one vector of each text's tokens but the first, skipped ones, [T, D] -> [N, D]."""
+    kept, rest = without_first_tokens(hidden, layout, skipped)
+    if pooling == "last":
+        return kept.index_select(0, rest.starts[1:] - 1)
+    if pooling == "sqrt":
+        counts = torch.tensor(rest.lengths, device=hidden.device).unsqueeze(-1)
+        return pool_texts(kept, rest, "mean") * counts.sqrt()
+    if pooling != "weighted":
+        return pool_texts(kept, rest, pooling)
+    # What is skipped still counts for the places of the rest.
+    places = torch.cat([torch.arange(1.0, length + 1) for length in layout.lengths])
+    weights = places.to(hidden.device).unsqueeze(-1)  # [T, 1]
+    weights, _ = without_first_tokens(weights, layout, skipped)
+    return pool_texts(kept * weights, rest, "mean") / pool_texts(weights, rest, "mean")
 
 
 def without_first_tokens(hidden: Tensor, layout: Layout, count: int) -> tuple[Tensor, Layout]:

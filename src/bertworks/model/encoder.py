@@ -3,7 +3,8 @@
 Legend: T tokens, N texts, D hidden, E piece vector, H attention heads, K head size.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from typing import Literal, cast
 
 import torch
@@ -12,7 +13,7 @@ from torch.nn import functional
 
 from bertworks.core.batch import Batch, Layout
 from bertworks.core.seeds import derive
-from bertworks.model.attention import Sight, attend
+from bertworks.model.attention import Sight, attend, look_plainly
 from bertworks.model.config import Bucketed, EncoderConfig, Learned, Rotary
 from bertworks.model.fused import Norm, expand_and_bend
 from bertworks.model.mixers import Convolution, Recurrence
@@ -36,14 +37,36 @@ class Encoder(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """Return the last layer's vectors, [T, D]."""
+        for passing in self._pass(batch):
+            hidden = passing.hidden
+        return hidden
+
+    def layers(self, batch: Batch) -> Iterator[Tensor]:
+        """Yield the vectors that enter the first layer and those behind each, [T, D] each.
+
+        Where norms come before, only the last ones are normed, as in other libraries.
+        """
+        for passing in self._pass(batch):
+            yield passing.residual if passing.block is not None else passing.hidden
+
+    def attention(self, batch: Batch) -> Iterator[list[Tensor]]:
+        """Yield for each layer how much the tokens of each text look at each other, [H, L, L]."""
+        for passing in self._pass(batch):
+            if passing.block is not None:
+                mixer = cast(SelfAttention, passing.block.mixer)
+                yield mixer.weights(passing.hidden, passing.sight)
+
+    def _pass(self, batch: Batch) -> Iterator["Passing"]:
+        """Yield what each layer reads, and at last what the network gives."""
         residual = self.embeddings(batch)
         sights = self._sights(batch)
         blocks = [cast(Block, self.blocks[number]) for number in self.config.block_order]
         hidden = blocks[0].entrance(residual)
         for layer, block in enumerate(blocks):
             sight = sights[self.config.is_local(layer)]
+            yield Passing(residual, hidden, sight, block)
             residual, hidden = block(residual, hidden, sight, last=self._norm_after(blocks, layer))
-        return hidden
+        yield Passing(residual, hidden, sights[0], None)
 
     def _norm_after(self, blocks: list["Block"], layer: int) -> Norm:
         """Return the norm that ends a layer: where norms come before, that of the next one."""
@@ -76,6 +99,16 @@ class Encoder(nn.Module):
         if self.config.local is None or kind.local_base == kind.base:
             return full, full
         return full, Turn.of(*places, head_size=size, base=kind.local_base)
+
+
+@dataclass(frozen=True)
+class Passing:
+    """A batch between two layers."""
+
+    residual: Tensor  # [T, D]
+    hidden: Tensor  # [T, D] the same, normed where norms come before
+    sight: Sight
+    block: "Block | None"  # what reads it next; None: it is the end
 
 
 class Embeddings(nn.Module):
@@ -153,6 +186,10 @@ class SelfAttention(nn.Module):
         qkv = self.qkv(hidden).unflatten(-1, (3, self.num_heads, -1))  # [T, 3, H, K]
         gathered = attend(qkv, sight, dropout=self.dropout if self.training else 0.0)
         return self.output(gathered.flatten(1))  # [T, H, K] -> [T, D]
+
+    def weights(self, hidden: Tensor, sight: Sight) -> list[Tensor]:
+        """Return how much each token looks at each other one of its text, [H, L, L] for each."""
+        return look_plainly(self.qkv(hidden).unflatten(-1, (3, self.num_heads, -1)), sight)
 
 
 class FeedForward(nn.Module):

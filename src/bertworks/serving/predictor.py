@@ -4,24 +4,29 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 import numpy as np
-import torch
 
 from bertworks.core.device import DeviceName, Machine, Precision, prepare
-from bertworks.core.errors import ArtifactError, DataError, UsageError
-from bertworks.core.lines import is_unicode
+from bertworks.core.errors import DataError, UsageError
 from bertworks.core.progress import say
-from bertworks.data.example_batches import length_sorted_batches
 from bertworks.data.examples import Example, TextExample
 from bertworks.data.forms import FORMS, make_example
-from bertworks.data.packing import Features, join_pieces
-from bertworks.data.windows import cut_text
-from bertworks.model.embedding import EmbeddingRecipe, without_first_tokens
-from bertworks.model.encoder import Pooling, pool_texts
+from bertworks.model.embedding import EmbeddingRecipe
+from bertworks.model.encoder import Pooling
+from bertworks.model.layer_mix import LAST, Layers, Mix
+from bertworks.model.vector_precision import ranges_of
+from bertworks.serving.attention_weights import AttentionWeights, look
+from bertworks.serving.attributions import Attribution, Attributor, Method
 from bertworks.serving.model_folder import WITHOUT_POOLER, OpenModel, open_model
-from bertworks.tasks.answering import BATCH_TOKENS, CHUNK, Answerer
+from bertworks.serving.vectors import (
+    Embedder,
+    TokenVectors,
+    VectorForm,
+    refuse_others_than_texts,
+)
+from bertworks.tasks.answering import CHUNK, Answerer
 from bertworks.tasks.catalog import KINDS
 from bertworks.tasks.embed import Embed
 from bertworks.tasks.fill_mask import FillMask
@@ -73,8 +78,9 @@ def load(
         account = account.without("encoder.pooler.")
     if account and not account.is_complete:
         say(f"weights of {path}: {account}")
-    if opened.recipe and not opened.model.tasks and not opened.recipe.layers:
-        opened.model.add(Embed(pooling=opened.recipe.pooling))
+    recipe, trainable = opened.recipe, get_args(Pooling)
+    if recipe and not opened.model.tasks and not recipe.layers and recipe.pooling in trainable:
+        opened.model.add(Embed(pooling=cast(Pooling, recipe.pooling)))
     return Predictor(opened, machine)
 
 
@@ -87,6 +93,7 @@ class Predictor:
         self.machine = machine
         self.recipe = opened.recipe or EmbeddingRecipe()
         self._window = opened.longest
+        self._embedder = Embedder(self.model, self.tokenizer, machine, self.recipe)
 
     @property
     def task(self) -> Task:
@@ -220,7 +227,7 @@ class Predictor:
         """Return the candidates, best first, by the model's answer to pairs or by vectors."""
         if isinstance(candidates, str):
             raise UsageError("rank takes a list of candidates; put the text into a list")
-        _refuse_others_than_texts([query, *candidates], "ranked; the query is input 1")
+        refuse_others_than_texts([query, *candidates], "ranked; the query is input 1")
         scores = self.fits(candidates)([query])[0]
         order = np.argsort(-scores, kind="stable")
         return [Ranked(candidates[place], float(scores[place]), int(place)) for place in order]
@@ -254,94 +261,41 @@ class Predictor:
         """Return the first of some prompts that the folder has."""
         return next((name for name in names if name in self.recipe.prompts), None)
 
-    def embed(
+    def embed(self, texts: Sequence[str], **asked: Any) -> np.ndarray:
+        """Return one vector per text, [N, D]; what is asked are the fields of a `VectorForm`."""
+        return self._embedder.embed(texts, VectorForm(**asked))
+
+    def vector_ranges(self, texts: Sequence[str], **asked: Any) -> np.ndarray:
+        """Return the least and the greatest of each number of vectors, which int8 ones need."""
+        return ranges_of(self.embed(texts, **asked))
+
+    def embed_tokens(
+        self, texts: Sequence[str], *, layers: Layers = LAST, mix: Mix = "mean"
+    ) -> list[TokenVectors]:
+        """Return the vectors of each text's pieces, with the characters they stand for."""
+        return self._embedder.embed_tokens(texts, VectorForm(layers=layers, mix=mix))
+
+    def attention(self, text: str, text_b: str | None = None) -> AttentionWeights:
+        """Return how much each piece of a text or pair looks at each other one, in every layer."""
+        return look(self.model, self.tokenizer, self.machine, (text, text_b))
+
+    def attribute(
         self,
-        texts: Sequence[str],
+        item: Input,
         *,
-        pooling: Pooling | None = None,
-        normalize: bool | None = None,
-        max_length: int | None = None,
-        prompt: str | None = None,
-    ) -> np.ndarray:
-        """Return one vector per text, float32 [N, D].
+        task: str | None = None,
+        label: str | None = None,
+        method: Method = "integrated-gradients",
+        steps: int = 32,
+    ) -> Attribution:
+        """Return how much each piece of an input speaks for a label, by default the likeliest.
 
-        None stands for what a folder of sentence-transformers says, and elsewhere for the mean,
-        normalized, over windows of the whole text, without a prompt. `max_length` cuts texts to so
-        many pieces, special ones counted. `prompt` is the name of one of the folder's prompts, or
-        else the very text to put before each text; an empty one is none.
+        Of a task without labels it is how much each adds to the score.
         """
-        if isinstance(texts, str):
-            raise UsageError("embed takes a list of texts; put the text into a list")
-        recipe = self.recipe.changed(pooling=pooling, normalize=normalize)
-        _refuse_others_than_texts(texts)
-        prefix = recipe.prompt_text(prompt)
-        windows = self._text_windows([prefix + text for text in texts], max_length)
-        skipped = 0
-        if prefix and not recipe.pools_prompt:
-            skipped = len(self.tokenizer.ids_of([prefix])[0]) + 1
-        rows = self._pool(windows, recipe.pooling, skipped)
-        if not np.isfinite(rows).all():
-            raise ArtifactError(
-                "the vectors are not finite, so the model's weights are broken; train it again or "
-                "fetch its folder again"
-            )
-        return recipe.finish(_merge_windows(rows, windows, len(texts), recipe.pooling))
-
-    def _text_windows(self, texts: list[str], max_length: int | None) -> list[Features]:
-        asked = self.recipe.max_length if max_length is None else max_length
-        if asked is not None and not isinstance(asked, int):
-            raise UsageError(f"max_length is {asked!r}; it must be a whole number")
-        limit = self.longest if asked is None else min(asked, self.longest)
-        if limit < 3:
-            raise UsageError(f"max_length is {asked}; the least is 3")
-        room = limit - self.tokenizer.specials.num_added(pair=False)
-        pieces = [np.array(ids, dtype=np.int64) for ids in self.tokenizer.ids_of(texts)]
-        num_cut = sum(len(ids) > room for ids in pieces)
-        if num_cut and asked is not None and max_length is None:
-            say(
-                f"{num_cut} of {len(texts)} texts are cut after {limit} pieces, as the model's "
-                "folder says; set max_length to read more or fewer"
-            )
-        return [
-            Features(*join_pieces(window, None, self.tokenizer.specials), example=number)
-            for number, ids in enumerate(pieces)
-            for window in (cut_text(ids, room=room) if asked is None else [ids[:room]])
-        ]
-
-    @torch.inference_mode()
-    def _pool(self, windows: list[Features], pooling: Pooling, skipped: int) -> np.ndarray:
-        """Make one vector of each window's tokens but the first ones that are skipped."""
-        rows = np.zeros((len(windows), self.model.config.hidden_size), np.float32)
-        for places, batch in length_sorted_batches(windows, budget=BATCH_TOKENS):
-            moved = batch.to(self.machine.device)
-            with self.machine.autocast():
-                hidden = self.model.encoder(moved)
-            kept, layout = without_first_tokens(hidden.float(), moved.layout, skipped)
-            rows[places] = pool_texts(kept, layout, pooling).cpu().numpy()
-        return rows
-
-
-def _merge_windows(
-    rows: np.ndarray, windows: list[Features], num_texts: int, pooling: Pooling
-) -> np.ndarray:
-    """Pool the windows of each text: by their lengths for the mean, evenly for first."""
-    owner = np.array([window.example for window in windows])
-    if len(windows) == num_texts:
-        return rows
-    if pooling == "max":
-        merged = np.full((num_texts, rows.shape[1]), -np.inf, np.float32)
-        np.maximum.at(merged, owner, rows)
-        return merged
-    share = np.array([len(w.tokens) if pooling == "mean" else 1 for w in windows], np.float32)
-    merged = np.zeros((num_texts, rows.shape[1]), np.float32)
-    np.add.at(merged, owner, rows * share[:, None])
-    return merged / np.bincount(owner, share, num_texts)[:, None].astype(np.float32)
-
-
-def _refuse_others_than_texts(inputs: Sequence[Any], done: str = "embedded") -> None:
-    for number, item in enumerate(inputs, 1):
-        if not isinstance(item, str) or not is_unicode(item):
-            raise DataError(f"input {number} is {item!r:.60}; only texts can be {done}")
+        asked = self.task_named(task)
+        (example,) = self._as_examples([item], asked)
+        attributor = Attributor(self.model, asked, self.tokenizer, self.machine, method, steps)
+        return attributor.attribute(example, label)
 
 
 def _as_example(item: Input, number: int, form: str) -> Example:

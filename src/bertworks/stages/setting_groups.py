@@ -329,8 +329,9 @@ class LookSettings:
 class VectorSettings:
     """How the vector of a text is made, in another library's folder."""
 
-    pooling: Literal["mean", "first", "max"] | None = None
-    """How the vectors of tokens become that of a text; by default as the model says, or mean."""
+    pooling: Literal["mean", "first", "max", "weighted", "last", "sqrt"] | None = None
+    """How the vectors of tokens become that of a text: weighted counts later ones more, sqrt is
+    their sum over the root of their number; by default as the model says, or mean."""
     normalize: bool | None = None
     """Make the vectors of texts one long; by default as the model says, or on."""
     max_length: Longest | None = None

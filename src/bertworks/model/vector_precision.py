@@ -1,0 +1,69 @@
+"""Vectors in fewer bits: whole numbers of eight bits, or one bit for each number.
+
+The numbers are those that other libraries give, so that their indexes take them.
+"""
+
+from typing import Literal, get_args
+
+import numpy as np
+
+from bertworks.core.errors import UsageError
+
+VectorPrecision = Literal["float32", "int8", "uint8", "binary", "ubinary"]
+NUM_STEPS = 255  # between the least and the greatest number of a range
+
+
+def check_precision(precision: str, ranges: np.ndarray | None) -> None:
+    """Stop where a precision is not known, or lacks the ranges that it needs."""
+    if precision not in get_args(VectorPrecision):
+        known = ", ".join(get_args(VectorPrecision))
+        raise UsageError(f"precision {precision!r} is not known for vectors; use one of {known}")
+    if precision.endswith("int8") and ranges is None:
+        raise UsageError(
+            f"{precision} vectors need ranges, or each would depend on its neighbours; give "
+            "ranges=model.vector_ranges(texts) of some hundred texts like yours"
+        )
+
+
+def ranges_of(vectors: np.ndarray) -> np.ndarray:
+    """Return the least and the greatest of each number, [N, D] -> [2, D]."""
+    if len(vectors) < 2:
+        raise UsageError(f"ranges are made of at least 2 vectors; got {len(vectors)}")
+    return np.stack([vectors.min(axis=0), vectors.max(axis=0)])
+
+
+def quantize(
+    vectors: np.ndarray, precision: VectorPrecision, ranges: np.ndarray | None = None
+) -> np.ndarray:
+    """Return float vectors in a precision, [N, D]; in bits, [N, D / 8] rounded up.
+
+    uint8 is how many 255ths of the way from the least to the greatest a number lies, rounded down,
+    and int8 is 128 less; what lies outside of a range counts as its end. A bit is 1 for numbers
+    above 0, the first in the highest place of a byte; binary bytes are 128 less than ubinary ones.
+    """
+    check_precision(precision, ranges)
+    if precision == "float32":
+        return vectors
+    if precision.endswith("binary"):
+        packed = np.packbits(vectors > 0, axis=1)
+        return packed if precision == "ubinary" else _signed(packed)
+    assert ranges is not None  # as was checked
+    steps = _steps(vectors, np.asarray(ranges, np.float32))
+    return steps if precision == "uint8" else _signed(steps)
+
+
+def _steps(vectors: np.ndarray, ranges: np.ndarray) -> np.ndarray:
+    if ranges.shape != (2, vectors.shape[1]):
+        raise UsageError(
+            f"the ranges have the shape {ranges.shape}, but vectors of {vectors.shape[1]} numbers "
+            f"need {(2, vectors.shape[1])}; make them with the same settings as the vectors"
+        )
+    least, greatest = ranges
+    width = (greatest - least) / NUM_STEPS
+    # A number that was the same in all vectors has no range; whole steps of it still count.
+    places = (vectors - least) / np.where(width == 0, np.float32(1), width)
+    return np.floor(places).clip(0, NUM_STEPS).astype(np.uint8)
+
+
+def _signed(steps: np.ndarray) -> np.ndarray:
+    return (steps.astype(np.int16) - 128).astype(np.int8)

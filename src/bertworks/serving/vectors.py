@@ -1,0 +1,206 @@
+"""Vectors of texts and of their pieces: from which layers, how pooled, in which precision."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bertworks.core.batch import Batch
+from bertworks.core.device import Machine
+from bertworks.core.errors import ArtifactError, DataError, UsageError
+from bertworks.core.lines import is_unicode
+from bertworks.core.progress import say
+from bertworks.data.example_batches import length_sorted_batches
+from bertworks.data.packing import Features, join_pieces
+from bertworks.data.windows import cut_centered, cut_text
+from bertworks.model.embedding import EmbeddingRecipe, VectorPooling, pool_vectors
+from bertworks.model.encoder import Encoder
+from bertworks.model.layer_mix import LAST, LayerMix, Layers, Mix
+from bertworks.model.vector_precision import VectorPrecision, check_precision, quantize
+from bertworks.serving.text_pieces import TextPiece, pieces_of
+from bertworks.tasks.answering import BATCH_TOKENS
+from bertworks.tasks.task import TaskModel
+from bertworks.tokenizer.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorForm:
+    """How vectors are asked for.
+
+    None stands for what a folder of sentence-transformers says, and elsewhere for the mean,
+    normalized, over windows of the whole text, without a prompt. `max_length` cuts texts to so
+    many pieces, special ones counted. `prompt` is the name of one of the folder's prompts, or
+    else the very text to put before each text; an empty one is none.
+    """
+
+    pooling: VectorPooling | None = None
+    normalize: bool | None = None
+    max_length: int | None = None
+    prompt: str | None = None
+    layers: Layers = LAST
+    mix: Mix = "mean"  # how several layers become one
+    dims: int | None = None  # the first numbers of each vector, before it is normalized
+    precision: VectorPrecision = "float32"
+    ranges: np.ndarray | None = None  # [2, D] of the vectors at hand; int8 and uint8 need them
+
+
+@dataclass(frozen=True, eq=False)
+class TokenVectors:
+    """The pieces of a text and their vectors."""
+
+    pieces: tuple[TextPiece, ...]
+    vectors: np.ndarray  # float32 [pieces, D]
+
+
+@dataclass(frozen=True)
+class Embedder:
+    """An opened model that makes vectors."""
+
+    model: TaskModel
+    tokenizer: Tokenizer
+    machine: Machine
+    recipe: EmbeddingRecipe
+
+    def embed(self, texts: Sequence[str], form: VectorForm) -> np.ndarray:
+        """Return one vector per text, [N, D]."""
+        check_precision(form.precision, form.ranges)
+        recipe = self.recipe.changed(pooling=form.pooling, normalize=form.normalize)
+        mix = self._mix(form)
+        _refuse_other_width(recipe, mix.width * self._size)
+        refuse_others_than_texts(texts)
+        prefix = recipe.prompt_text(form.prompt)
+        windows = self._text_windows([prefix + text for text in texts], form.max_length)
+        skipped = 0
+        if prefix and not recipe.pools_prompt:
+            skipped = len(self.tokenizer.ids_of([prefix])[0]) + 1
+        rows = np.zeros((len(windows), mix.width * self._size), np.float32)
+        for places, batch, hidden in self._read(windows, mix):
+            pooled = pool_vectors(hidden, batch.layout, recipe.pooling, skipped=skipped)
+            rows[places] = pooled.cpu().numpy()
+        _refuse_broken(rows)
+        merged = _merge_windows(rows, windows, len(texts), recipe.pooling)
+        return quantize(recipe.finish(merged, form.dims), form.precision, form.ranges)
+
+    def embed_tokens(self, texts: Sequence[str], form: VectorForm) -> list[TokenVectors]:
+        """Return the vectors of each text's pieces, each from where most is seen around it."""
+        refuse_others_than_texts(texts)
+        mix, specials = self._mix(form), self.tokenizer.specials
+        room = self.model.config.max_positions - specials.num_added(pair=False)
+        found, windows, asked = [], [], []
+        for number, text in enumerate(texts):
+            ids, pieces = pieces_of(text, self.tokenizer)
+            found.append(
+                TokenVectors(pieces, np.zeros((len(ids), mix.width * self._size), np.float32))
+            )
+            for start, end, own in cut_centered(len(ids), np.arange(len(ids)), room=room):
+                window = join_pieces(ids[start:end], None, specials)
+                windows.append(Features(*window, example=number))
+                asked.append((own, own - start + 1))  # behind the first special piece
+        for places, batch, hidden in self._read(windows, mix):
+            for place, part in zip(places, hidden.split(batch.layout.lengths), strict=True):
+                own, at = asked[place]
+                found[windows[place].example].vectors[own] = part.cpu().numpy()[at]
+        _refuse_broken(*(text.vectors for text in found))
+        return found
+
+    @property
+    def _size(self) -> int:
+        return self.model.config.hidden_size
+
+    def _mix(self, form: VectorForm) -> LayerMix:
+        return LayerMix.of(form.layers, form.mix, num_layers=self.model.config.num_layers)
+
+    def _text_windows(self, texts: list[str], max_length: int | None) -> list[Features]:
+        asked = self.recipe.max_length if max_length is None else max_length
+        if asked is not None and not isinstance(asked, int):
+            raise UsageError(f"max_length is {asked!r}; it must be a whole number")
+        longest = self.model.config.max_positions
+        limit = longest if asked is None else min(asked, longest)
+        if limit < 3:
+            raise UsageError(f"max_length is {asked}; the least is 3")
+        room = limit - self.tokenizer.specials.num_added(pair=False)
+        pieces = [np.array(ids, dtype=np.int64) for ids in self.tokenizer.ids_of(texts)]
+        num_cut = sum(len(ids) > room for ids in pieces)
+        if num_cut and asked is not None and max_length is None:
+            say(
+                f"{num_cut} of {len(texts)} texts are cut after {limit} pieces, as the model's "
+                "folder says; set max_length to read more or fewer"
+            )
+        return [
+            Features(*join_pieces(window, None, self.tokenizer.specials), example=number)
+            for number, ids in enumerate(pieces)
+            for window in (cut_text(ids, room=room) if asked is None else [ids[:room]])
+        ]
+
+    @torch.inference_mode()
+    def _read(
+        self, windows: list[Features], mix: LayerMix
+    ) -> Iterator[tuple[np.ndarray, Batch, Tensor]]:
+        """Yield batches with the places of their windows and the vectors of their tokens."""
+        for places, batch in length_sorted_batches(windows, budget=BATCH_TOKENS):
+            moved = batch.to(self.machine.device)
+            with self.machine.autocast():
+                hidden = self._hidden(moved, mix)
+            yield places, moved, hidden.float()
+
+    def _hidden(self, batch: Batch, mix: LayerMix) -> Tensor:
+        encoder = self.model.encoder
+        if mix.is_last_of(self.model.config.num_layers):
+            return encoder(batch)
+        if not isinstance(encoder, Encoder):
+            raise UsageError(
+                "this backend gives the last layer alone; load the model with the backend torch to "
+                "ask for other layers"
+            )
+        return mix.apply(encoder.layers(batch))
+
+
+def _merge_windows(
+    rows: np.ndarray, windows: list[Features], num_texts: int, pooling: VectorPooling
+) -> np.ndarray:
+    """Pool the windows of each text, by their lengths where all tokens of a window count."""
+    if len(windows) == num_texts:
+        return rows
+    owner = np.array([window.example for window in windows])
+    if pooling == "max":
+        merged = np.full((num_texts, rows.shape[1]), -np.inf, np.float32)
+        np.maximum.at(merged, owner, rows)
+        return merged
+    if pooling == "last":
+        return rows[np.flatnonzero(np.diff(owner, append=num_texts))]
+    share = np.array([len(window.tokens) for window in windows], np.float32)
+    share = {"first": np.ones_like(share), "sqrt": np.sqrt(share)}.get(pooling, share)
+    merged = np.zeros((num_texts, rows.shape[1]), np.float32)
+    np.add.at(merged, owner, rows * share[:, None])
+    if pooling == "sqrt":
+        return merged / np.sqrt(np.bincount(owner, share**2)).astype(np.float32)[:, None]
+    return merged / np.bincount(owner, share, num_texts)[:, None].astype(np.float32)
+
+
+def refuse_others_than_texts(inputs: Sequence[Any], done: str = "embedded") -> None:
+    """Stop at what is no list, and at the first input that is no text, by its number."""
+    if isinstance(inputs, str):
+        raise UsageError("embed takes a list of texts; put the text into a list")
+    for number, item in enumerate(inputs, 1):
+        if not isinstance(item, str) or not is_unicode(item):
+            raise DataError(f"input {number} is {item!r:.60}; only texts can be {done}")
+
+
+def _refuse_other_width(recipe: EmbeddingRecipe, width: int) -> None:
+    wanted = recipe.layers[0].weight.shape[1] if recipe.layers else width
+    if wanted != width:
+        raise UsageError(
+            f"the layers side by side are {width} wide, but the model's dense layer takes "
+            f"{wanted}; choose one layer, or mix=mean"
+        )
+
+
+def _refuse_broken(*rows: np.ndarray) -> None:
+    if not all(np.isfinite(part).all() for part in rows):
+        raise ArtifactError(
+            "the vectors are not finite, so the model's weights are broken; train it again or "
+            "fetch its folder again"
+        )
