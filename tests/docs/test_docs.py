@@ -350,9 +350,10 @@ def test_the_python_page_shows_the_arguments_as_they_are(function: Callable[...,
     for parameter in (p for p in parameters if p.name != "self"):
         if parameter.kind is parameter.KEYWORD_ONLY and "*" not in words:
             words.append("*")
-        default = parameter.default
+        default, stars = parameter.default, "**" * (parameter.kind is parameter.VAR_KEYWORD)
         value = f'"{default}"' if isinstance(default, str) else default
-        words.append(parameter.name if default is parameter.empty else f"{parameter.name}={value}")
+        name = stars + parameter.name
+        words.append(name if default is parameter.empty else f"{name}={value}")
     assert f"`{function.__name__}({', '.join(words)})`" in PAGES["docs/python-api.md"]
 
 

@@ -82,8 +82,8 @@ class EmbeddingRecipe:
             vectors = layer.apply(vectors)
         if dims is not None and not 1 <= dims <= vectors.shape[1]:
             raise UsageError(
-                f"dims is {dims}; the vectors have {vectors.shape[1]} numbers, so it is from 1 to "
-                "that"
+                f"dims is {dims}; the vectors have {vectors.shape[1]} numbers, so choose from 1 to "
+                f"{vectors.shape[1]}"
             )
         vectors = vectors[:, :dims]
         return (functional.normalize(vectors, eps=1e-12) if self.normalize else vectors).numpy()

@@ -25,7 +25,15 @@ from bertworks.tokenizer.tokenizer import Tokenizer
 
 Method = Literal["gradient-x-input", "integrated-gradients"]
 # The kinds that make one row of logits of a whole input.
-OF_WHOLE_INPUTS = ("classify", "match", "multilabel", "score", "aspect", "next_sentence")
+OF_WHOLE_INPUTS = (
+    "classify",
+    "match",
+    "multilabel",
+    "score",
+    "aspect",
+    "next_sentence",
+    "sentence_order",
+)
 
 
 @dataclass(frozen=True)

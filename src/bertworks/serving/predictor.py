@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, Unpack, cast, get_args
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from bertworks.core.errors import DataError, UsageError
 from bertworks.core.progress import say
 from bertworks.data.examples import Example, TextExample
 from bertworks.data.forms import FORMS, make_example
-from bertworks.model.embedding import EmbeddingRecipe
+from bertworks.model.embedding import EmbeddingRecipe, VectorPooling
 from bertworks.model.encoder import Pooling
 from bertworks.model.layer_mix import LAST, Layers, Mix
 from bertworks.model.vector_precision import ranges_of
@@ -24,6 +24,7 @@ from bertworks.serving.vectors import (
     Embedder,
     TokenVectors,
     VectorForm,
+    VectorShape,
     refuse_others_than_texts,
 )
 from bertworks.tasks.answering import CHUNK, Answerer
@@ -261,9 +262,21 @@ class Predictor:
         """Return the first of some prompts that the folder has."""
         return next((name for name in names if name in self.recipe.prompts), None)
 
-    def embed(self, texts: Sequence[str], **asked: Any) -> np.ndarray:
-        """Return one vector per text, [N, D]; what is asked are the fields of a `VectorForm`."""
-        return self._embedder.embed(texts, VectorForm(**asked))
+    def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        pooling: VectorPooling | None = None,
+        normalize: bool | None = None,
+        max_length: int | None = None,
+        prompt: str | None = None,
+        **shape: Unpack[VectorShape],
+    ) -> np.ndarray:
+        """Return one vector per text, [N, D]; None and the names are told by `VectorForm`."""
+        form = VectorForm(
+            pooling=pooling, normalize=normalize, max_length=max_length, prompt=prompt, **shape
+        )
+        return self._embedder.embed(texts, form)
 
     def vector_ranges(self, texts: Sequence[str], **asked: Any) -> np.ndarray:
         """Return the least and the greatest of each number of vectors, which int8 ones need."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
@@ -24,6 +24,16 @@ from bertworks.serving.text_pieces import TextPiece, pieces_of
 from bertworks.tasks.answering import BATCH_TOKENS
 from bertworks.tasks.task import TaskModel
 from bertworks.tokenizer.tokenizer import Tokenizer
+
+
+class VectorShape(TypedDict, total=False):
+    """What vectors are made of and how they are written; see `VectorForm`."""
+
+    layers: Layers
+    mix: Mix
+    dims: int | None
+    precision: VectorPrecision
+    ranges: np.ndarray | None
 
 
 @dataclass(frozen=True, kw_only=True)
