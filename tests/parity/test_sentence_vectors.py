@@ -89,6 +89,16 @@ def test_sentence_vectors_equal_those_of_sentence_transformers(texts, theirs) ->
     assert cosines(whole, theirs[long : long + 1])[0] < 0.99999
 
 
+def test_a_real_checkpoint_gives_the_same_numbers_cut_and_in_eight_bits(texts, theirs) -> None:
+    cut = theirs[:, :64] / np.linalg.norm(theirs[:, :64], axis=1, keepdims=True)
+    ranges = ranges_of(cut[60:])
+    expected = quantize_embeddings(cut[:40], "int8", ranges=ranges).astype(int)
+    model = bertworks.load(FOLDER)
+    found = model.embed(texts[:40], dims=64, precision="int8", ranges=ranges)
+    assert np.abs(found - expected).max() <= 1  # rounding may take a number over a step
+    assert (found == expected).mean() > 0.99
+
+
 SMALL = [
     *ODD,
     "the cat sat on the hat",
