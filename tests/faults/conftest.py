@@ -38,6 +38,7 @@ PROMISES = {
     "N2": ("spikes of the loss", "left out; within 1 % of the clean loss, the same after kills"),
     "N3": ("they show", "in the log and in the metrics, never filtered"),
     "N4": ("such numbers in one process", "all of several processes decide the same"),
+    "A1": ("predict and embed killed", "the same bytes; no answer twice, none missing"),
     "P1": ("one of several processes lost", "one sentence, exit 1, a whole checkpoint, resumed"),
 }
 

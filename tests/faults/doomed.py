@@ -30,7 +30,8 @@ from bertworks.core import artifact
 from bertworks.core.seeds import derive, random_at
 from bertworks.data import corpus_batches, shards
 from bertworks.model import weights
-from bertworks.stages import finetune, pretrain  # noqa: F401 (for their imports)
+from bertworks.serving import predictor
+from bertworks.stages import embed, finetune, outputs, predict, pretrain  # noqa: F401 (imports)
 from bertworks.training import loop, run, together
 from bertworks.training.optimizer import make_optimizer
 from bertworks.training.run import Run
@@ -193,6 +194,22 @@ def delete_first() -> None:
     Run.write = lambda training, *args: (clear(training), write(training, *args))[1]
 
 
+def answer_a_few() -> None:
+    """Answer, and embed, so few texts at once that a small file has many chunks."""
+    predictor.CHUNK = embed.CHUNK = 5
+
+
+def forget_an_answer() -> None:
+    """Note one row fewer than was answered."""
+    count = outputs.Tally.count
+
+    def miscount(tally: outputs.Tally, *found: Any) -> None:
+        count(tally, *found)
+        tally.num_seen -= 1
+
+    outputs.Tally.count = miscount
+
+
 def be_careless() -> None:
     """Let a run go on with another batch size."""
     run.FREE_SETTINGS.add("batch_tokens")
@@ -210,6 +227,8 @@ SWITCHES = {
         write_in_place,
         be_deaf,
         delete_first,
+        answer_a_few,
+        forget_an_answer,
         be_careless,
     )
 }

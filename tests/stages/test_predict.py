@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bertworks.serving import predictor
 from bertworks.serving.predictor import Predictor, load
-from bertworks.stages import predict
-from bertworks.tasks import answering
+from bertworks.stages import outputs
 
 Run = Callable[..., Any]
 Write = Callable[[Path, list[Any]], Path]
@@ -63,7 +63,7 @@ def test_nothing_is_lost_or_swapped_whatever_the_chunks(
     stdin = "".join(json.dumps(row) + "\n" for row in rows).encode()
     alone = {text: opened(classifier).predict([text])[0]["probability"] for text in TEXTS}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(answering, "CHUNK", chunk)
+        patch.setattr(predictor, "CHUNK", chunk)
         ended = command("predict", "--model", classifier, "--data", "-", stdin=stdin)
     good = [(line, text) for line, text in enumerate(texts, start=1) if text is not None]
     if not good:
@@ -118,7 +118,7 @@ def test_bad_rows_are_named_and_counted_and_the_others_answered(
 
 
 def test_many_bad_rows_are_counted_rather_than_all_named(classifier: Path, command: Run) -> None:
-    most = predict.MOST_WARNINGS
+    most = outputs.MOST_WARNINGS
     stdin = b"torn\n" * (most + 3) + b'{"text": "River."}\n'
     ended = command("predict", "--model", classifier, "--data", "-", stdin=stdin)
     assert [answer["line"] for answer in answers_in(ended.out)] == [most + 4]
@@ -265,7 +265,7 @@ class Interrupted(io.BytesIO):
 def test_an_interrupt_leaves_no_half_written_file(
     classifier: Path, tmp_path: Path, command: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answering, "CHUNK", 1)
+    monkeypatch.setattr(predictor, "CHUNK", 1)
     out = tmp_path / "new" / "answers.jsonl"
     words = ["predict", "--model", classifier, "--data", "-", "--out", out]
     stdin = b'{"text": "River."}\n{"text": "Road."}\n'

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from bertworks.stages import settings
+from bertworks.stages import answer_settings, settings
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,8 @@ COMMANDS = {
     "finetune": Command(settings.FinetuneSettings, "bertworks.stages.finetune"),
     "evaluate": Command(settings.EvaluateSettings, "bertworks.stages.evaluate"),
     "compare": Command(settings.CompareSettings, "bertworks.stages.compare"),
-    "predict": Command(settings.PredictSettings, "bertworks.stages.predict"),
+    "predict": Command(answer_settings.PredictSettings, "bertworks.stages.predict"),
+    "embed": Command(answer_settings.EmbedSettings, "bertworks.stages.embed"),
     "export": Command(settings.ExportSettings, "bertworks.stages.export"),
     "import": Command(settings.ImportSettings, "bertworks.stages.import_model"),
 }

@@ -18,6 +18,8 @@ from bertworks.core.zstd import open_zstd
 
 LONGEST_LINE = 1_000_000  # bytes; a longer line is no paragraph and no row
 STANDARD_INPUT = Path("-")
+LINE_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".txt")
+BEGINNING = 1 << 24  # bytes that tell how long the lines of a file are
 COMPRESSIONS = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open, ".zst": open_zstd}
 UNREADABLE = (EOFError, lzma.LZMAError, zlib.error, OSError)  # a file that is torn or damaged
 
@@ -56,6 +58,16 @@ def open_bytes(file: Path) -> AbstractContextManager[IO[bytes]]:
     if file == STANDARD_INPUT:
         return nullcontext(sys.stdin.buffer)
     return COMPRESSIONS.get(file.suffix.lower(), open)(file, "rb")  # type: ignore[operator]
+
+
+def estimate_lines(file: Path) -> int | None:
+    """Return about how many lines a long plain file has, by its beginning, or None."""
+    is_plain = plain_suffix(file) in LINE_SUFFIXES and not is_compressed(file)
+    if not is_plain or not file.is_file() or file.stat().st_size <= BEGINNING:
+        return None
+    with file.open("rb") as stream:
+        found = stream.read(BEGINNING).count(b"\n")
+    return round(found * file.stat().st_size / BEGINNING) or None
 
 
 def is_unicode(text: str) -> bool:

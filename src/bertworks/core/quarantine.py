@@ -3,10 +3,12 @@
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 
 from bertworks.core.errors import DataError
 
 LARGEST_SHARE = 0.1  # more bad rows than this, and the file is probably not what it seems
+COUNTING = Lock()  # rows are read in one thread and judged in another
 MOST_KEPT = 10_000  # beyond this rows are counted but no longer kept
 
 
@@ -30,15 +32,22 @@ class Quarantine:
     num_bad: int = 0
     num_good: int = 0
 
+    def pass_good(self) -> None:
+        """Count one row that is fine."""
+        with COUNTING:
+            self.num_good += 1
+
     def add(self, file: Path, line: int, reason: str) -> None:
         """Set one row aside."""
-        self.num_bad += 1
-        if len(self.rows) < MOST_KEPT:
-            self.rows.append(BadRow(str(file), line, reason))
+        with COUNTING:
+            self.num_bad += 1
+            if len(self.rows) < MOST_KEPT:
+                self.rows.append(BadRow(str(file), line, reason))
 
     def recall(self, file: Path, line: int, reason: str) -> None:
         """Set a row aside that was taken for a good one."""
-        self.num_good -= 1
+        with COUNTING:
+            self.num_good -= 1
         self.add(file, line, reason)
 
     def take(self, other: "Quarantine") -> None:
@@ -63,8 +72,8 @@ class Quarantine:
         rows = "1 row was" if self.num_bad == 1 else f"{self.num_bad} rows were"
         return f"{rows} set aside in quarantine.jsonl; the first: {self.rows[0]}"
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder: Path, name: str = "quarantine.jsonl") -> None:
         """Write the rows into a folder, if there are any."""
         if self.rows:
             lines = [json.dumps(vars(row), ensure_ascii=False) + "\n" for row in self.rows]
-            (folder / "quarantine.jsonl").write_text("".join(lines), encoding="utf-8")
+            (folder / name).write_text("".join(lines), encoding="utf-8")

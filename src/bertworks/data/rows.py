@@ -72,7 +72,7 @@ def stream_examples(
         except DataError as error:
             quarantine.add(file, line, str(error))
         else:
-            quarantine.num_good += 1
+            quarantine.pass_good()
             yield found
 
 

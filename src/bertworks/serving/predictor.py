@@ -12,22 +12,21 @@ from bertworks.core.device import DeviceName, Machine, Precision, prepare
 from bertworks.core.errors import DataError, UsageError
 from bertworks.core.progress import say
 from bertworks.data.examples import Example, TextExample
-from bertworks.data.forms import FORMS, make_example
 from bertworks.model.embedding import EmbeddingRecipe, VectorPooling
 from bertworks.model.encoder import Pooling
 from bertworks.model.layer_mix import LAST, Layers, Mix
 from bertworks.model.vector_precision import ranges_of
 from bertworks.serving.attention_weights import AttentionWeights, look
 from bertworks.serving.attributions import Attribution, Attributor, Method
+from bertworks.serving.inputs import Input, as_example, refuse_others_than_texts
 from bertworks.serving.model_folder import WITHOUT_POOLER, OpenModel, open_model
 from bertworks.serving.vectors import (
     Embedder,
     TokenVectors,
     VectorForm,
     VectorShape,
-    refuse_others_than_texts,
 )
-from bertworks.tasks.answering import CHUNK, Answerer
+from bertworks.tasks.answering import CHUNK, Answered, Answerer
 from bertworks.tasks.catalog import KINDS
 from bertworks.tasks.embed import Embed
 from bertworks.tasks.fill_mask import FillMask
@@ -41,7 +40,6 @@ from bertworks.tasks.zero_shot import (
     single_texts,
 )
 
-Input = str | tuple[Any, ...] | dict[str, Any]
 Labels = Sequence[str] | Mapping[str, str]  # names, or names with their descriptions
 CLOZE_CHUNK = 32  # texts answered at once where each answer is made of whole vocabularies
 OF_TWO_TEXTS = {"match", "score"}  # the kinds whose answer says how well two texts fit
@@ -156,15 +154,29 @@ class Predictor:
         def stop(example: Example, error: DataError) -> None:
             raise DataError(f"{where} {example.line}: {error}") from error
 
+        chunks = self.answer_chunks(examples, task, refuse=refuse or stop)
+        return (pair for chunk in chunks for pair in chunk.pairs)
+
+    def answer_chunks(
+        self,
+        examples: Iterable[Example],
+        task: Task | ByVectors | None = None,
+        *,
+        refuse: Callable[[Example, DataError], None] | None = None,
+    ) -> Iterator[Answered]:
+        """Yield the answers of so many examples at once; the chunks depend on the examples alone.
+
+        What cannot be read is refused while the chunk before is answered, in another thread.
+        """
         if isinstance(task, ByVectors):
-            return self._compare(single_texts(examples, refuse or stop), task)
+            return self._compare(examples, task, refuse)
         chunk = CLOZE_CHUNK if isinstance(task, ByCloze) else CHUNK
         answerer = Answerer(self.model, task or self.task, self.tokenizer, self.machine, chunk)
-        return answerer.stream(examples, longest=self.window, refuse=refuse or stop)
+        return answerer.chunks(examples, longest=self.window, refuse=refuse)
 
     def _as_examples(self, inputs: Sequence[Input], task: Task) -> list[Example]:
         form = KINDS[task.kind].form
-        return [_as_example(item, number, form) for number, item in enumerate(inputs, 1)]
+        return [as_example(item, number, form) for number, item in enumerate(inputs, 1)]
 
     def fill_mask(self, text: str, *, num_candidates: int = 5) -> list[Any]:
         """Return the candidates of the mask, best first; of several masks, one list for each."""
@@ -195,7 +207,7 @@ class Predictor:
         if isinstance(texts, str):
             raise UsageError("classify takes a list of texts; put the text into a list")
         task = self.zero_shot(labels, by=by, template=template, calibrate=calibrate)
-        examples = [_as_example(text, number, "texts") for number, text in enumerate(texts, 1)]
+        examples = [as_example(text, number, "texts") for number, text in enumerate(texts, 1)]
         return self.answer_examples(examples, task)
 
     def zero_shot(
@@ -216,13 +228,23 @@ class Predictor:
         fair = choice.without_prior(nothing)
         return make_zero_shot(tasks, fair, by=by, template=template)
 
-    def _compare(self, examples: Iterator[Any], task: ByVectors) -> Iterator[tuple[Any, Answer]]:
+    def _compare(
+        self,
+        examples: Iterable[Any],
+        task: ByVectors,
+        refuse: Callable[[Any, DataError], None] | None,
+    ) -> Iterator[Answered]:
         """Yield each example with the label whose vector lies closest to its own."""
         labels = self.embed(task.texts, normalize=True)
-        while chunk := list(islice(examples, CHUNK)):
-            cosines = self.embed([example.text for example in chunk], normalize=True) @ labels.T
-            for example, row in zip(chunk, cosines, strict=True):
-                yield example, task.answer(row)
+        rest = iter(examples)
+        while chunk := list(islice(rest, CHUNK)):
+            single, refused = single_texts(chunk)
+            for found in refused:
+                if refuse is not None:
+                    refuse(*found)
+            cosines = self.embed([example.text for example in single], normalize=True) @ labels.T
+            answers = map(task.answer, cosines)
+            yield Answered(list(zip(single, answers, strict=True)), refused)
 
     def rank(self, query: str, candidates: Sequence[str]) -> list[Ranked]:
         """Return the candidates, best first, by the model's answer to pairs or by vectors."""
@@ -278,6 +300,22 @@ class Predictor:
         )
         return self._embedder.embed(texts, form)
 
+    def embed_chunks(
+        self,
+        chunks: Iterable[Sequence[str]],
+        *,
+        pooling: VectorPooling | None = None,
+        normalize: bool | None = None,
+        max_length: int | None = None,
+        prompt: str | None = None,
+        **shape: Unpack[VectorShape],
+    ) -> Iterator[np.ndarray]:
+        """Yield what `embed` returns for each chunk of texts; the next is read meanwhile."""
+        form = VectorForm(
+            pooling=pooling, normalize=normalize, max_length=max_length, prompt=prompt, **shape
+        )
+        return self._embedder.embed_chunks(chunks, form)
+
     def vector_ranges(self, texts: Sequence[str], **asked: Any) -> np.ndarray:
         """Return the least and the greatest of each number of vectors, which int8 ones need."""
         return ranges_of(self.embed(texts, **asked))
@@ -309,23 +347,3 @@ class Predictor:
         (example,) = self._as_examples([item], asked)
         attributor = Attributor(self.model, asked, self.tokenizer, self.machine, method, steps)
         return attributor.attribute(example, label)
-
-
-def _as_example(item: Input, number: int, form: str) -> Example:
-    """Make an example of a row, or of values in the order of the form's columns."""
-    columns = FORMS[form].inputs
-    if isinstance(item, dict):
-        row = {str(key): value for key, value in item.items()}
-    elif isinstance(item, str):
-        row = {columns[0]: item}
-    elif isinstance(item, tuple | list) and 1 < len(item) <= len(columns):
-        row = dict(zip(columns, item, strict=False))
-    else:
-        raise DataError(
-            f"input {number} is {item!r:.60}; give a text, a pair of texts, or a row with "
-            f"{columns[0]!r}"
-        )
-    try:
-        return make_example(row, number, form=form, labelled=False)
-    except DataError as error:
-        raise DataError(f"input {number}: {error}") from error

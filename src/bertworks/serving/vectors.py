@@ -1,17 +1,17 @@
 """Vectors of texts and of their pieces: from which layers, how pooled, in which precision."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from bertworks.core.ahead import ahead
 from bertworks.core.batch import Batch
 from bertworks.core.device import Machine
-from bertworks.core.errors import ArtifactError, DataError, UsageError
-from bertworks.core.lines import is_unicode
+from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.core.progress import say
 from bertworks.data.example_batches import length_sorted_batches
 from bertworks.data.packing import Features, join_pieces
@@ -20,6 +20,7 @@ from bertworks.model.embedding import EmbeddingRecipe, VectorPooling, pool_vecto
 from bertworks.model.encoder import Encoder
 from bertworks.model.layer_mix import LAST, LayerMix, Layers, Mix
 from bertworks.model.vector_precision import VectorPrecision, check_precision, quantize
+from bertworks.serving.inputs import refuse_others_than_texts
 from bertworks.serving.text_pieces import TextPiece, pieces_of
 from bertworks.tasks.answering import BATCH_TOKENS
 from bertworks.tasks.task import TaskModel
@@ -76,23 +77,19 @@ class Embedder:
 
     def embed(self, texts: Sequence[str], form: VectorForm) -> np.ndarray:
         """Return one vector per text, [N, D]."""
-        check_precision(form.precision, form.ranges)
-        recipe = self.recipe.changed(pooling=form.pooling, normalize=form.normalize)
-        mix = self._mix(form)
-        _refuse_other_width(recipe, mix.width * self._size)
-        refuse_others_than_texts(texts)
-        prefix = recipe.prompt_text(form.prompt)
-        windows = self._text_windows([prefix + text for text in texts], form.max_length)
-        skipped = 0
-        if prefix and not recipe.pools_prompt:
-            skipped = len(self.tokenizer.ids_of([prefix])[0]) + 1
-        rows = np.zeros((len(windows), mix.width * self._size), np.float32)
-        for places, batch, hidden in self._read(windows, mix):
-            pooled = pool_vectors(hidden, batch.layout, recipe.pooling, skipped=skipped)
-            rows[places] = pooled.cpu().numpy()
-        _refuse_broken(rows)
-        merged = _merge_windows(rows, windows, len(texts), recipe.pooling)
-        return quantize(recipe.finish(merged, form.dims), form.precision, form.ranges)
+        read = self._read_texts(texts, form)
+        self._tell_cut(read.num_cut, len(texts), form)
+        return self._vectors(read, form)
+
+    def embed_chunks(
+        self, chunks: Iterable[Sequence[str]], form: VectorForm
+    ) -> Iterator[np.ndarray]:
+        """Yield what `embed` returns for each chunk of texts; the next is read meanwhile."""
+        num_cut = num_texts = 0
+        for read in ahead(self._read_texts(chunk, form) for chunk in chunks):
+            num_cut, num_texts = num_cut + read.num_cut, num_texts + read.num_texts
+            yield self._vectors(read, form)
+        self._tell_cut(num_cut, num_texts, form)
 
     def embed_tokens(self, texts: Sequence[str], form: VectorForm) -> list[TokenVectors]:
         """Return the vectors of each text's pieces, each from where most is seen around it."""
@@ -123,27 +120,58 @@ class Embedder:
     def _mix(self, form: VectorForm) -> LayerMix:
         return LayerMix.of(form.layers, form.mix, num_layers=self.model.config.num_layers)
 
-    def _text_windows(self, texts: list[str], max_length: int | None) -> list[Features]:
-        asked = self.recipe.max_length if max_length is None else max_length
+    def _recipe(self, form: VectorForm) -> EmbeddingRecipe:
+        return self.recipe.changed(pooling=form.pooling, normalize=form.normalize)
+
+    def _read_texts(self, texts: Sequence[str], form: VectorForm) -> "_ReadTexts":
+        """Cut texts behind their prompt into windows of pieces."""
+        recipe = self._recipe(form)
+        check_precision(form.precision, form.ranges)
+        _refuse_other_width(recipe, self._mix(form).width * self._size)
+        refuse_others_than_texts(texts)
+        asked = self.recipe.max_length if form.max_length is None else form.max_length
+        room = self._room(asked)
+        prefix = recipe.prompt_text(form.prompt)
+        ids = self.tokenizer.ids_of([prefix + text for text in texts])
+        pieces = [np.array(own, dtype=np.int64) for own in ids]
+        windows = [
+            Features(*join_pieces(window, None, self.tokenizer.specials), example=number)
+            for number, own in enumerate(pieces)
+            for window in (cut_text(own, room=room) if asked is None else [own[:room]])
+        ]
+        skipped = 0
+        if prefix and not recipe.pools_prompt:
+            skipped = len(self.tokenizer.ids_of([prefix])[0]) + 1
+        num_cut = sum(len(own) > room for own in pieces) if asked is not None else 0
+        return _ReadTexts(windows, len(texts), num_cut, skipped)
+
+    def _room(self, asked: int | None) -> int:
+        """Return how many pieces of a text fit beside the special ones."""
         if asked is not None and not isinstance(asked, int):
             raise UsageError(f"max_length is {asked!r}; it must be a whole number")
         longest = self.model.config.max_positions
         limit = longest if asked is None else min(asked, longest)
         if limit < 3:
             raise UsageError(f"max_length is {asked}; the least is 3")
-        room = limit - self.tokenizer.specials.num_added(pair=False)
-        pieces = [np.array(ids, dtype=np.int64) for ids in self.tokenizer.ids_of(texts)]
-        num_cut = sum(len(ids) > room for ids in pieces)
-        if num_cut and asked is not None and max_length is None:
+        return limit - self.tokenizer.specials.num_added(pair=False)
+
+    def _tell_cut(self, num_cut: int, num_texts: int, form: VectorForm) -> None:
+        if num_cut and form.max_length is None and self.recipe.max_length is not None:
+            limit = min(self.recipe.max_length, self.model.config.max_positions)
             say(
-                f"{num_cut} of {len(texts)} texts are cut after {limit} pieces, as the model's "
+                f"{num_cut} of {num_texts} texts are cut after {limit} pieces, as the model's "
                 "folder says; set max_length to read more or fewer"
             )
-        return [
-            Features(*join_pieces(window, None, self.tokenizer.specials), example=number)
-            for number, ids in enumerate(pieces)
-            for window in (cut_text(ids, room=room) if asked is None else [ids[:room]])
-        ]
+
+    def _vectors(self, read: "_ReadTexts", form: VectorForm) -> np.ndarray:
+        recipe, mix = self._recipe(form), self._mix(form)
+        rows = np.zeros((len(read.windows), mix.width * self._size), np.float32)
+        for places, batch, hidden in self._read(read.windows, mix):
+            pooled = pool_vectors(hidden, batch.layout, recipe.pooling, skipped=read.skipped)
+            rows[places] = pooled.cpu().numpy()
+        _refuse_broken(rows)
+        merged = _merge_windows(rows, read.windows, read.num_texts, recipe.pooling)
+        return quantize(recipe.finish(merged, form.dims), form.precision, form.ranges)
 
     @torch.inference_mode()
     def _read(
@@ -168,6 +196,14 @@ class Embedder:
         return mix.apply(encoder.layers(batch))
 
 
+@dataclass(frozen=True)
+class _ReadTexts:
+    windows: list[Features]
+    num_texts: int
+    num_cut: int  # texts that go on behind what is read of them
+    skipped: int  # tokens of the prompt that are not pooled
+
+
 def _merge_windows(
     rows: np.ndarray, windows: list[Features], num_texts: int, pooling: VectorPooling
 ) -> np.ndarray:
@@ -188,15 +224,6 @@ def _merge_windows(
     if pooling == "sqrt":
         return merged / np.sqrt(np.bincount(owner, share**2)).astype(np.float32)[:, None]
     return merged / np.bincount(owner, share, num_texts)[:, None].astype(np.float32)
-
-
-def refuse_others_than_texts(inputs: Sequence[Any], done: str = "embedded") -> None:
-    """Stop at what is no list, and at the first input that is no text, by its number."""
-    if isinstance(inputs, str):
-        raise UsageError("embed takes a list of texts; put the text into a list")
-    for number, item in enumerate(inputs, 1):
-        if not isinstance(item, str) or not is_unicode(item):
-            raise DataError(f"input {number} is {item!r:.60}; only texts can be {done}")
 
 
 def _refuse_other_width(recipe: EmbeddingRecipe, width: int) -> None:

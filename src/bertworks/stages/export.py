@@ -14,7 +14,6 @@ from bertworks.interop.hugging_face import open_folder
 from bertworks.model.embedding import EmbeddingRecipe
 from bertworks.serving.model_folder import OpenModel, open_model, write_model
 from bertworks.serving.predictor import Predictor
-from bertworks.stages.setting_groups import VectorSettings
 from bertworks.stages.settings import ExportSettings
 
 LARGEST_DIFFERENCE = 1e-5
@@ -33,9 +32,9 @@ def run(settings: ExportSettings) -> dict[str, Any]:
     refuse_existing(settings.out)
     is_for_vectors = settings.to == "sentence-transformers"
     if not is_for_vectors:
-        _refuse_vector_settings(settings.vectors)
+        _refuse_vector_settings(settings)
     opened = open_model(settings.model, tasks=[] if is_for_vectors else None)
-    recipe = _recipe(opened, settings.vectors) if is_for_vectors else None
+    recipe = _recipe(opened, settings) if is_for_vectors else None
     origin = Origin(
         command=as_command("export", settings),
         settings=as_json(settings),
@@ -48,17 +47,18 @@ def run(settings: ExportSettings) -> dict[str, Any]:
     return {"model": str(settings.out), "to": settings.to, "largest_difference": difference}
 
 
-def _refuse_vector_settings(chosen: VectorSettings) -> None:
-    for name in ("pooling", "normalize", "max_length", "prompt"):
-        if getattr(chosen, name) not in (None, ()):
+def _refuse_vector_settings(settings: ExportSettings) -> None:
+    for name, value in {**vars(settings.vectors), "prompt": settings.prompt}.items():
+        if value not in (None, ()):
             raise UsageError(
                 f"--{name.replace('_', '-')} says how texts become vectors, which a Hugging Face "
                 "folder does not hold; leave it out or use --to sentence-transformers"
             )
 
 
-def _recipe(opened: OpenModel, chosen: VectorSettings) -> EmbeddingRecipe:
+def _recipe(opened: OpenModel, settings: ExportSettings) -> EmbeddingRecipe:
     """Return how the model makes vectors, with what the settings change."""
+    chosen = settings.vectors
     longest = opened.model.config.max_positions
     if chosen.max_length is not None and chosen.max_length > longest:
         raise UsageError(
@@ -70,7 +70,7 @@ def _recipe(opened: OpenModel, chosen: VectorSettings) -> EmbeddingRecipe:
         pooling=chosen.pooling,
         normalize=chosen.normalize,
         max_length=chosen.max_length,
-        prompts=own.prompts | _prompts(chosen.prompt),
+        prompts=own.prompts | _prompts(settings.prompt),
     )
 
 

@@ -327,7 +327,7 @@ class LookSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class VectorSettings:
-    """How the vector of a text is made, in another library's folder."""
+    """How the vector of a text is made, by the names that `Predictor.embed` knows."""
 
     pooling: Literal["mean", "first", "max", "weighted", "last", "sqrt"] | None = None
     """How the vectors of tokens become that of a text: weighted counts later ones more, sqrt is
@@ -336,5 +336,3 @@ class VectorSettings:
     """Make the vectors of texts one long; by default as the model says, or on."""
     max_length: Longest | None = None
     """Longest text in pieces; by default as the model says, or all that it reads."""
-    prompt: tuple[str, ...] = ()
-    """Prompts to add, as 'query=search for: '; may be given several times."""

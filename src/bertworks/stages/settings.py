@@ -1,4 +1,4 @@
-"""Every setting of every command, with its default and its help, on one page.
+"""The settings of the commands, with their defaults and help; of answers in answer_settings.
 
 Each class is one command's settings; a flag, a key of a recipe and a field are the same name. The
 module imports nothing heavy, so that `--help` is quick.
@@ -343,25 +343,6 @@ class CompareSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictSettings:
-    """Answer a file of inputs, one JSON line for each."""
-
-    model: Path
-    """Folder of a fine-tuned or pre-trained model."""
-    data: str
-    """Inputs (as labelled examples, without labels), or - for JSON lines from standard input."""
-    out: str = "-"
-    """File to write the answers to, or - for standard output."""
-    task: str | None = None
-    """Which of the model's tasks answers; by default its first."""
-    without_training: ZeroShotSettings = ZeroShotSettings()
-    columns: tuple[str, ...] = ()
-    """Other column names, as text=sentence, or their numbers where a file has no header, as text=4;
-    may be given several times."""
-    machine: MachineSettings = MachineSettings()
-
-
-@dataclass(frozen=True, kw_only=True)
 class ImportSettings:
     """Turn a folder with pickled weights into one with safetensors."""
 
@@ -382,6 +363,8 @@ class ExportSettings:
     out: Path
     """Folder to write the model to."""
     vectors: VectorSettings = VectorSettings()
+    prompt: tuple[str, ...] = ()
+    """Prompts to add, as 'query=search for: '; may be given several times."""
 
 
 @dataclass(frozen=True, kw_only=True)

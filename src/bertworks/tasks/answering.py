@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from bertworks.core.ahead import ahead
 from bertworks.core.batch import Batch
 from bertworks.core.device import Machine
 from bertworks.core.errors import DataError, TrainingError
@@ -21,6 +22,7 @@ from bertworks.tokenizer.tokenizer import Tokenizer
 
 BATCH_TOKENS = 4096
 CHUNK = 1024  # examples answered at once
+Refused = tuple[Any, DataError]  # an example and why it has no answer
 
 
 @dataclass(frozen=True)
@@ -42,27 +44,51 @@ class Answerer:
             for example, own in zip(examples, windows, strict=True)
         ]
 
-    def stream(
+    def chunks(
         self,
         examples: Iterable[Any],
         *,
         longest: int,
-        refuse: Callable[[Any, DataError], None],
-    ) -> Iterator[tuple[Any, Answer]]:
-        """Yield each example with its answer, in order; memory does not grow with their number.
+        refuse: Callable[[Any, DataError], None] | None = None,
+    ) -> Iterator["Answered"]:
+        """Yield the answers of so many examples at once, in order; the next are read meanwhile.
 
-        One that cannot be read is refused, by which the whole may end.
+        Memory does not grow with their number. One that cannot be read is refused, where it is
+        read, by which the whole may end.
         """
+        chunks = self._read(examples, longest, refuse)
+        is_short = isinstance(examples, Sequence) and len(examples) <= self.chunk
+        for read, windows, refused in chunks if is_short else ahead(chunks):
+            answers = self.answer(read, windows)
+            yield Answered(list(zip(read, answers, strict=True)), refused)
+
+    def _read(
+        self,
+        examples: Iterable[Any],
+        longest: int,
+        refuse: Callable[[Any, DataError], None] | None,
+    ) -> Iterator[tuple[list[Any], list[list[Features]], list[Refused]]]:
+        """Yield chunks of examples with their windows, and of those that cannot be read."""
         rest = iter(examples)
         while chunk := list(islice(rest, self.chunk)):
-            read, windows = [], []
+            read, windows, refused = [], [], []
             for example in chunk:
                 try:
                     windows.append(self.task.features(example, self.tokenizer, longest=longest))
                     read.append(example)
                 except DataError as error:
-                    refuse(example, error)
-            yield from zip(read, self.answer(read, windows), strict=True)
+                    refused.append((example, error))
+                    if refuse is not None:
+                        refuse(example, error)
+            yield read, windows, refused
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Some examples with their answers, in order, and those among them that cannot be read."""
+
+    pairs: list[tuple[Any, Answer]]
+    refused: list[Refused]
 
 
 def windows_of(

@@ -1,7 +1,7 @@
 """Zero-shot: a text and the names of labels -> one of them, by a model that never learned them."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any, Literal, Self
 
@@ -265,17 +265,16 @@ def make_zero_shot(
     )
 
 
-def single_texts(
-    examples: Iterable[Any], refuse: Callable[[Any, DataError], None]
-) -> Iterator[Any]:
-    """Yield the examples of one text each; pairs are refused."""
+def single_texts(examples: Iterable[Any]) -> tuple[list[Any], list[tuple[Any, DataError]]]:
+    """Return the examples of one text each, and the others with what is wrong with them."""
+    single, refused = [], []
     for example in examples:
         try:
             _refuse_pair(example)
+            single.append(example)
         except DataError as error:
-            refuse(example, error)
-        else:
-            yield example
+            refused.append((example, error))
+    return single, refused
 
 
 def entailed_label(judge: Task) -> str:

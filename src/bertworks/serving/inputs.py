@@ -1,0 +1,40 @@
+"""What a program gives a model to read, as examples."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bertworks.core.errors import DataError, UsageError
+from bertworks.core.lines import is_unicode
+from bertworks.data.examples import Example
+from bertworks.data.forms import FORMS, make_example
+
+Input = str | tuple[Any, ...] | dict[str, Any]
+
+
+def as_example(item: Input, number: int, form: str) -> Example:
+    """Make an example of a row, or of values in the order of the form's columns."""
+    columns = FORMS[form].inputs
+    if isinstance(item, dict):
+        row = {str(key): value for key, value in item.items()}
+    elif isinstance(item, str):
+        row = {columns[0]: item}
+    elif isinstance(item, tuple | list) and 1 < len(item) <= len(columns):
+        row = dict(zip(columns, item, strict=False))
+    else:
+        raise DataError(
+            f"input {number} is {item!r:.60}; give a text, a pair of texts, or a row with "
+            f"{columns[0]!r}"
+        )
+    try:
+        return make_example(row, number, form=form, labelled=False)
+    except DataError as error:
+        raise DataError(f"input {number}: {error}") from error
+
+
+def refuse_others_than_texts(inputs: Sequence[Any], done: str = "embedded") -> None:
+    """Stop at what is no list, and at the first input that is no text, by its number."""
+    if isinstance(inputs, str):
+        raise UsageError("embed takes a list of texts; put the text into a list")
+    for number, item in enumerate(inputs, 1):
+        if not isinstance(item, str) or not is_unicode(item):
+            raise DataError(f"input {number} is {item!r:.60}; only texts can be {done}")

@@ -1,0 +1,148 @@
+"""Where answers and vectors go: standard output, or a file that can be gone on with."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+from bertworks.core.artifact import refuse_existing
+from bertworks.core.errors import DataError, UsageError
+from bertworks.core.growing import Growing, fingerprint, growing
+from bertworks.core.lines import estimate_lines
+from bertworks.core.progress import say
+from bertworks.core.quarantine import Quarantine
+from bertworks.core.settings import as_json
+from bertworks.data.rows import parse_columns, stream_examples
+from bertworks.stages.answer_settings import EmbedSettings, PredictSettings
+
+MOST_WARNINGS = 20
+MOST_REFUSED = 1000  # beyond this rows that the model cannot read are counted but not kept
+STREAM = "-"  # standard input or standard output
+FREE = {"out", "resume", "model", "data"}  # folders and files are told by their content
+
+
+class Output(Protocol):
+    """What is written to."""
+
+    def write(self, data: bytes) -> None:
+        """Add to the end."""
+
+    def commit(self, state: dict[str, Any], *, head: bytes = b"") -> None:
+        """Let what was written be seen, and note how far the work has come."""
+
+
+class StandardOutput:
+    """Standard output, which shows each chunk at once."""
+
+    def write(self, data: bytes) -> None:
+        """Add to the end."""
+        sys.stdout.write(data.decode())
+
+    def commit(self, state: dict[str, Any], *, head: bytes = b"") -> None:
+        """Let what was written be seen."""
+        sys.stdout.flush()
+
+
+@dataclass
+class Tally:
+    """How far a file of inputs has been answered."""
+
+    num_seen: int = 0
+    num_answered: int = 0
+    num_refused: int = 0
+    refused: list[list[Any]] = field(default_factory=list)  # line and reason of the first ones
+    vectors: list[Any] = field(default_factory=list)  # their type and size, where there are any
+
+    def count(self, answered: int, refused: list[tuple[Any, DataError]]) -> None:
+        """Count one more chunk."""
+        self.num_seen += answered + len(refused)
+        self.num_answered += answered
+        self.num_refused += len(refused)
+        room = MOST_REFUSED - len(self.refused)
+        self.refused += [[example.line, str(error)] for example, error in refused[:room]]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as a note keeps it."""
+        return asdict(self)
+
+
+class Inputs:
+    """The examples of a file or stream that are not answered yet, and what becomes of them."""
+
+    def __init__(self, settings: PredictSettings | EmbedSettings, *, form: str) -> None:
+        self.file = Path(settings.data)
+        self.columns = parse_columns(settings.columns)
+        self.form = form
+        self.quarantine = Quarantine()
+
+    def after(self, tally: Tally) -> Iterator[Any]:
+        """Yield the examples behind those that were seen before; all are read."""
+        # A label that comes along is not looked at; the model may not know it.
+        examples = stream_examples(
+            self.file, self.quarantine, form=self.form, columns=self.columns, labelled=False
+        )
+        return islice(examples, tally.num_seen, None)
+
+    def estimate(self) -> int | None:
+        """Return about how many there are, where that can be told soon."""
+        return estimate_lines(self.file)
+
+    def require_some(self, tally: Tally) -> None:
+        """Stop when nothing was answered."""
+        self._set_aside(tally)
+        if not tally.num_answered:
+            self.quarantine.check()
+            raise DataError(f"{self.file} holds no rows; give a file with inputs in it")
+
+    def tell_bad(self, what: str) -> int:
+        """Name the rows that were set aside, or the first of many; return how many they are."""
+        bad = self.quarantine
+        for row in sorted(bad.rows, key=lambda row: row.line)[:MOST_WARNINGS]:
+            say(f"warning: no {what} for {row}")
+        if bad.num_bad > MOST_WARNINGS:
+            say(f"warning: {bad.num_bad} rows in all have no {what}")
+        return bad.num_bad
+
+    def _set_aside(self, tally: Tally) -> None:
+        for line, reason in tally.refused:
+            self.quarantine.recall(self.file, line, reason)
+        uncounted = tally.num_refused - len(tally.refused)
+        self.quarantine.num_good -= uncounted
+        self.quarantine.num_bad += uncounted
+
+
+def check_places(settings: PredictSettings | EmbedSettings) -> None:
+    """Stop before a model is opened for an output that cannot be written."""
+    if settings.out != STREAM:
+        refuse_existing(Path(settings.out))
+    if settings.resume == "auto" and STREAM in (settings.data, settings.out):
+        raise UsageError("--resume auto needs files: a stream cannot be read or written again")
+
+
+@contextmanager
+def open_output(
+    settings: PredictSettings | EmbedSettings,
+) -> Iterator[tuple[Output, Tally, Growing | None]]:
+    """Lend where answers go, with how far they had come, and the file if it is one."""
+    if settings.out == STREAM:
+        yield StandardOutput(), Tally(), None
+        return
+    is_file = settings.data != STREAM
+    resume = settings.resume == "auto"
+    with growing(Path(settings.out), _begun(settings), resume=resume, keep=is_file) as file:
+        tally = Tally(**file.state)
+        if tally.num_seen:
+            say(f"{settings.out} goes on behind {tally.num_seen:,} rows")
+        yield file, tally, file
+
+
+def _begun(settings: PredictSettings | EmbedSettings) -> dict[str, Any]:
+    """Return all on which the bytes of the output depend."""
+    told = {name: value for name, value in as_json(settings).items() if name not in FREE}
+    told["content of the model"] = fingerprint(settings.model)
+    if settings.data != STREAM:
+        told["content of the data"] = fingerprint(Path(settings.data))
+    return told
