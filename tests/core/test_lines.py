@@ -15,10 +15,12 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bertworks.core import lines as module
 from bertworks.core.errors import DataError
 from bertworks.core.lines import (
     LONGEST_LINE,
     STANDARD_INPUT,
+    estimate_lines,
     is_unicode,
     open_bytes,
     plain_suffix,
@@ -224,3 +226,15 @@ def test_every_line_of_text_comes_back_as_it_was(
     lines, bad = lines_of(file)
     assert bad == []
     assert lines == list(enumerate([f"{text}\n" for text in ["first", *texts]], start=1))
+
+
+def test_the_lines_of_a_long_file_are_told_by_its_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BEGINNING", 1000)
+    long, short, packed = (tmp_path / name for name in ("a.jsonl", "b.jsonl", "c.jsonl.gz"))
+    long.write_bytes(b"123456789\n" * 777)
+    short.write_bytes(b"123456789\n" * 100)
+    packed.write_bytes(long.read_bytes())
+    found = [estimate_lines(file) for file in (long, short, packed, tmp_path, Path("-"))]
+    assert found == [777, None, None, None, None]

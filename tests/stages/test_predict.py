@@ -2,6 +2,8 @@
 
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -11,10 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import bertworks
 from bertworks.serving import predictor
 from bertworks.serving.predictor import Predictor, load
 from bertworks.stages import outputs
 
+SOURCES = Path(bertworks.__file__).parents[1]
 Run = Callable[..., Any]
 Write = Callable[[Path, list[Any]], Path]
 Contents = Callable[[Path], dict[str, bytes]]
@@ -284,3 +288,63 @@ def test_a_full_disk_leaves_nothing_half_written(
     said = process(*words, largest_file=300).refusal(1)
     assert f"cannot write {out}: File too large; free some space" in said
     assert list(tmp_path.iterdir()) == [inputs]
+
+
+@pytest.mark.parametrize("name", ["predict", "embed"])
+def test_answers_come_while_the_input_goes_on_and_a_closed_pipe_ends_it_quietly(
+    name: str, classifier: Path
+) -> None:
+    small = (
+        "from bertworks.cli.main import main; from bertworks.serving import predictor;"
+        "from bertworks.stages import embed; predictor.CHUNK = embed.CHUNK = 3; main()"
+    )
+    words = [name, "--model", str(classifier), "--data", "-"]
+    asked = subprocess.Popen(
+        [sys.executable, "-c", small, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={"PYTHONPATH": str(SOURCES), "OMP_NUM_THREADS": "1"},
+    )
+    assert asked.stdin is not None
+    assert asked.stdout is not None
+    assert asked.stderr is not None
+    asked.stdin.write(b'{"text": "River."}\n' * 3)
+    asked.stdin.flush()
+    lines = [json.loads(asked.stdout.readline())["line"] for _ in range(3)]
+    assert lines == [1, 2, 3]  # and standard input is still open
+    asked.stdout.close()
+    asked.stdin.write(b'{"text": "Road."}\n' * 3)
+    asked.stdin.flush()
+    assert asked.wait(60) == 1
+    said = asked.stderr.read().decode()
+    assert "bertworks:" not in said
+    assert "Error" not in said
+    asked.stdin.close()
+    asked.stderr.close()
+
+
+def test_what_is_new_in_an_output_does_not_depend_on_where_it_was_left(
+    classifier: Path, inputs: Path, tmp_path: Path, command: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(predictor, "CHUNK", 2)
+    words = ["predict", "--model", classifier, "--data", inputs, "--resume", "auto", "--out"]
+    assert command(*words, tmp_path / "whole.jsonl").code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(Predictor, "answer_chunks", broken_off(Predictor.answer_chunks))
+        assert command(*words, tmp_path / "again.jsonl").code == 130
+    ended = command(*words, tmp_path / "again.jsonl")
+    assert "goes on behind 4 rows" in ended.err
+    assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+
+
+def broken_off(chunks: Callable[..., Any]) -> Callable[..., Any]:
+    """Let somebody press Ctrl-C after two chunks."""
+
+    def some(*args: Any, **kwargs: Any) -> Any:
+        for number, chunk in enumerate(chunks(*args, **kwargs)):
+            if number == 2:
+                raise KeyboardInterrupt
+            yield chunk
+
+    return some

@@ -21,6 +21,7 @@ NEEDED = {
     "finetune": ["--model", "m", "--train", "t", "--dev", "d", "--out", "o"],
     "evaluate": ["--model", "m", "--data", "d", "--out", "o"],
     "predict": ["--model", "m", "--data", "d"],
+    "embed": ["--model", "m", "--data", "d"],
     "export": ["--model", "m", "--to", "hugging-face", "--out", "o"],
 }
 COUNT, COUNT_OR_ZERO = "a whole number of at least 1", "a whole number of at least 0"
@@ -126,7 +127,9 @@ LIMITS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
     ("evaluate", "top"): (COUNT, ["0", "-1"], ["1"]),
     ("evaluate", "threads"): (COUNT, ["0"], ["1"]),
     ("predict", "threads"): (COUNT, ["0"], ["1"]),
+    ("embed", "threads"): (COUNT, ["0"], ["1"]),
     ("export", "max_length"): ("a whole number of at least 8", ["7", "0"], ["8"]),
+    ("embed", "max_length"): ("a whole number of at least 8", ["7", "0"], ["8"]),
 }
 
 

@@ -56,8 +56,17 @@ def plain_suffix(file: Path) -> str:
 def open_bytes(file: Path) -> AbstractContextManager[IO[bytes]]:
     """Open a file for reading, compressed or not, or lend standard input."""
     if file == STANDARD_INPUT:
-        return nullcontext(sys.stdin.buffer)
+        return _standard_input()
     return COMPRESSIONS.get(file.suffix.lower(), open)(file, "rb")  # type: ignore[operator]
+
+
+def _standard_input() -> AbstractContextManager[IO[bytes]]:
+    """Open standard input with a buffer of its own, in which a thread may wait to the very end."""
+    try:
+        handle = os.dup(sys.stdin.fileno())
+    except OSError:  # some programs put a stream without a file in its place
+        return nullcontext(sys.stdin.buffer)
+    return os.fdopen(handle, "rb")
 
 
 def estimate_lines(file: Path) -> int | None:
