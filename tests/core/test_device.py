@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from bertworks.core.device import ALONE, Machine, Seat, cpu_runs_bf16, find_seat, prepare
+from bertworks.core import device
+from bertworks.core.device import (
+    ALONE,
+    Machine,
+    Seat,
+    cpu_runs_bf16,
+    cpu_runs_int8,
+    find_seat,
+    prepare,
+)
 from bertworks.core.errors import UsageError
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -48,6 +57,14 @@ def test_trying_bf16_leaves_this_process_alive_and_tells_the_truth() -> None:
     else:
         with pytest.raises(UsageError, match="use --precision fp32"):
             prepare("cpu", precision="bf16")
+
+
+def test_trying_int8_tells_whether_the_sums_are_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(cpu_runs_int8(), bool)
+    saturated = device.INT8_TRIAL.replace("- 64", "- 32")
+    for trial, answer in (("", True), ("raise SystemExit(3)", False), (saturated, False)):
+        monkeypatch.setattr(device, "INT8_TRIAL", trial)
+        assert cpu_runs_int8.__wrapped__() is answer
 
 
 def test_a_cpu_computes_in_single_precision_unless_told() -> None:

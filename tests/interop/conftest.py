@@ -3,13 +3,17 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+import onnxruntime
 import pytest
 import torch
 from torch import Tensor
 
+from bertworks.core.batch import Batch, Layout
 from bertworks.core.pieces import SpecialIds
 from bertworks.interop.descriptions import TaskNote, config_to_hugging_face
 from bertworks.model.config import STYLES, EncoderConfig, Sharing
+from bertworks.model.encoder import Encoder, initialize
 from bertworks.tasks.catalog import make_task
 from bertworks.tasks.task import TaskModel
 
@@ -116,3 +120,58 @@ def assert_equal_tensors() -> Callable[[Mapping[str, Tensor], Mapping[str, Tenso
         assert [name for name in expected if not torch.equal(found[name], expected[name])] == []
 
     return compare
+
+
+@pytest.fixture(scope="session")
+def loud_encoder() -> Callable[..., Encoder]:
+    """Make an encoder with no weight left at its plain beginning."""
+
+    def make(config: EncoderConfig, *, deviation: float = 0.3) -> Encoder:
+        encoder = Encoder(config).eval()
+        initialize(encoder, seed=3, deviation=deviation)
+        random = torch.Generator().manual_seed(7)
+        with torch.no_grad():
+            for parameter in encoder.parameters():
+                parameter.add_(torch.randn(parameter.shape, generator=random), alpha=0.1)
+        return encoder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def make_batch() -> Callable[[tuple[int, ...]], Batch]:
+    """Lay random texts of some lengths end to end."""
+
+    def make(lengths: tuple[int, ...]) -> Batch:
+        random, total = torch.Generator().manual_seed(11), sum(lengths)
+        places = torch.cat([torch.arange(length) for length in lengths])
+        tokens = torch.randint(0, SHAPE["vocab_size"], (total,), generator=random)
+        layout = Layout.of(lengths)
+        return Batch(tokens, places, (places > 3).long(), layout, {}, tuple(range(len(lengths))))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def run_onnx() -> Callable[[Any, Batch], dict[str, np.ndarray]]:
+    """Run an ONNX model on one rectangle, as a server would, with what is left over filled up."""
+
+    def run(model: Any, batch: Batch) -> dict[str, np.ndarray]:
+        lengths = batch.layout.lengths
+        shape = (len(lengths), max(lengths))
+        given = {
+            "input_ids": np.full(shape, 5, np.int64),
+            "attention_mask": np.zeros(shape, np.int64),
+            "token_type_ids": np.zeros(shape, np.int64),
+        }
+        parts = zip(batch.tokens.split(lengths), batch.segments.split(lengths), strict=True)
+        for row, (tokens, segments) in enumerate(parts):
+            given["input_ids"][row, : len(tokens)] = tokens
+            given["attention_mask"][row, : len(tokens)] = 1
+            given["token_type_ids"][row, : len(tokens)] = segments
+        session = onnxruntime.InferenceSession(model.SerializeToString())
+        asked = {item.name: given[item.name] for item in session.get_inputs()}
+        names = [item.name for item in session.get_outputs()]
+        return dict(zip(names, session.run(None, asked), strict=True))
+
+    return run

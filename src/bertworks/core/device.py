@@ -115,3 +115,29 @@ def cpu_runs_bf16() -> bool:
     trial = "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); (a @ a).sum().item()"
     done = subprocess.run([sys.executable, "-c", trial], capture_output=True, check=False)
     return done.returncode == 0
+
+
+# The largest products of both kinds: where they are added up in sixteen bits, the sum is too small.
+INT8_TRIAL = """
+import numpy, onnx, onnxruntime
+weight = onnx.numpy_helper.from_array(numpy.full((64, 32), 127, numpy.int8), "weight")
+step = onnx.numpy_helper.from_array(numpy.full(32, 1 / 127, numpy.float32), "step")
+node = onnx.helper.make_node(
+    "DynamicQuantizeMatMul", ["x", "weight", "step"], ["y"], domain="com.microsoft"
+)
+x, y = (onnx.helper.make_tensor_value_info(name, 1, (None, None)) for name in "xy")
+graph = onnx.helper.make_graph([node], "trial", [x], [y], [weight, step])
+domains = [onnx.helper.make_opsetid(*domain) for domain in (("", 17), ("com.microsoft", 1))]
+model = onnx.helper.make_model(graph, opset_imports=domains, ir_version=8)
+onnxruntime.disable_telemetry_events()
+session = onnxruntime.InferenceSession(model.SerializeToString())
+(found,) = session.run(None, {"x": numpy.ones((16, 64), numpy.float32)})
+assert abs(found - 64).max() < 0.1
+"""
+
+
+@cache
+def cpu_runs_int8() -> bool:
+    """Try ONNX Runtime's int8 product in a child process: it must live, and add up right."""
+    done = subprocess.run([sys.executable, "-c", INT8_TRIAL], capture_output=True, check=False)
+    return done.returncode == 0

@@ -18,6 +18,7 @@ from bertworks.model.layer_mix import LAST, Layers, Mix
 from bertworks.model.vector_precision import ranges_of
 from bertworks.serving.attention_weights import AttentionWeights, look
 from bertworks.serving.attributions import Attribution, Attributor, Method
+from bertworks.serving.backends import Backend, choose_backend
 from bertworks.serving.inputs import Input, as_example, refuse_others_than_texts
 from bertworks.serving.model_folder import WITHOUT_POOLER, OpenModel, open_model
 from bertworks.serving.vectors import (
@@ -68,8 +69,13 @@ def load(
     device: DeviceName = "auto",
     precision: Precision = "fp32",
     threads: int | None = None,
+    backend: Backend = "auto",
 ) -> "Predictor":
-    """Open a model folder, ours or Hugging Face's, ready to answer."""
+    """Open a model folder, ours or Hugging Face's, ready to answer.
+
+    The backend onnx computes with the ONNX file that `export` wrote into the folder; auto does so
+    on a CPU, where there is such a file.
+    """
     machine = prepare(device, precision=precision, threads=threads)
     opened = open_model(Path(path))
     account = opened.account
@@ -80,6 +86,7 @@ def load(
     recipe, trainable = opened.recipe, get_args(Pooling)
     if recipe and not opened.model.tasks and not recipe.layers and recipe.pooling in trainable:
         opened.model.add(Embed(pooling=cast(Pooling, recipe.pooling)))
+    choose_backend(opened.model, Path(path), machine, backend=backend, threads=threads)
     return Predictor(opened, machine)
 
 
@@ -92,7 +99,10 @@ class Predictor:
         self.machine = machine
         self.recipe = opened.recipe or EmbeddingRecipe()
         self._window = opened.longest
-        self._embedder = Embedder(self.model, self.tokenizer, machine, self.recipe)
+
+    @property
+    def _embedder(self) -> Embedder:
+        return Embedder(self.model, self.tokenizer, self.machine, self.recipe)
 
     @property
     def task(self) -> Task:

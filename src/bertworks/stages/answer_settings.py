@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from bertworks.stages.setting_groups import MachineSettings, VectorSettings, ZeroShotSettings
+from bertworks.stages.setting_groups import (
+    BackendSettings,
+    MachineSettings,
+    VectorSettings,
+    ZeroShotSettings,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +34,7 @@ class PredictSettings:
     resume: Literal["never", "auto"] = "never"
     """auto goes on with an --out that was left unfinished, to the same bytes."""
     machine: MachineSettings = MachineSettings()
+    runtime: BackendSettings = BackendSettings()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,3 +59,4 @@ class EmbedSettings:
     resume: Literal["never", "auto"] = "never"
     """auto goes on with an --out that was left unfinished, to the same bytes."""
     machine: MachineSettings = MachineSettings()
+    runtime: BackendSettings = BackendSettings()

@@ -18,7 +18,7 @@ def run(settings: EmbedSettings) -> dict[str, Any]:
     """Make a vector of every text in order; rows without one are counted and named."""
     check_places(settings)
     form = vector_file(settings.out)
-    predictor = load(settings.model, **vars(settings.machine))
+    predictor = load(settings.model, **vars(settings.machine), **vars(settings.runtime))
     inputs = Inputs(settings, form="texts")
     with open_output(settings) as (output, tally, file):
         work = _Work(predictor, inputs, {**vars(settings.vectors), "prompt": settings.prompt})

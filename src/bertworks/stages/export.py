@@ -1,5 +1,6 @@
 """export: a model -> the same model in the layout of another library."""
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +15,24 @@ from bertworks.interop.hugging_face import open_folder
 from bertworks.model.embedding import EmbeddingRecipe
 from bertworks.serving.model_folder import OpenModel, open_model, write_model
 from bertworks.serving.predictor import Predictor
+from bertworks.stages.onnx_export import TEXTS, chosen_recipe, run_onnx
+from bertworks.stages.setting_groups import OnnxSettings
 from bertworks.stages.settings import ExportSettings
 
 LARGEST_DIFFERENCE = 1e-5
-# What both sides are compared on: several scripts, nothing at all, a text that may be cut.
-TEXTS = (
-    "The river ran quietly past the old mill.",
-    "Über den Dächern kreisten Möwen: 3,14 €!",
-    "我们今天在北京学习中文。",
-    "",
-    "one two three four five six seven eight nine ten " * 8,
-)
 
 
 def run(settings: ExportSettings) -> dict[str, Any]:
     """Write the model, open what was written, and compare the vectors of both."""
     refuse_existing(settings.out)
+    if settings.to == "onnx":
+        return run_onnx(settings)
+    _refuse_onnx_settings(settings.onnx)
     is_for_vectors = settings.to == "sentence-transformers"
     if not is_for_vectors:
         _refuse_vector_settings(settings)
     opened = open_model(settings.model, tasks=[] if is_for_vectors else None)
-    recipe = _recipe(opened, settings) if is_for_vectors else None
+    recipe = chosen_recipe(opened, settings) if is_for_vectors else None
     origin = Origin(
         command=as_command("export", settings),
         settings=as_json(settings),
@@ -56,30 +54,12 @@ def _refuse_vector_settings(settings: ExportSettings) -> None:
             )
 
 
-def _recipe(opened: OpenModel, settings: ExportSettings) -> EmbeddingRecipe:
-    """Return how the model makes vectors, with what the settings change."""
-    chosen = settings.vectors
-    longest = opened.model.config.max_positions
-    if chosen.max_length is not None and chosen.max_length > longest:
-        raise UsageError(
-            f"--max-length is {chosen.max_length}, but the network reads {longest} pieces; "
-            "choose fewer"
-        )
-    own = opened.recipe or EmbeddingRecipe(max_length=longest)
-    return own.changed(
-        pooling=chosen.pooling,
-        normalize=chosen.normalize,
-        max_length=chosen.max_length,
-        prompts=own.prompts | _prompts(settings.prompt),
-    )
-
-
-def _prompts(pairs: tuple[str, ...]) -> dict[str, str]:
-    split = [pair.partition("=") for pair in pairs]
-    for name, equals, text in split:
-        if not name or not equals:
-            raise UsageError(f"--prompt takes NAME=TEXT; got {name + equals + text!r}")
-    return {name: text for name, _, text in split}
+def _refuse_onnx_settings(chosen: OnnxSettings) -> None:
+    for field in fields(chosen):
+        if getattr(chosen, field.name) != field.default:
+            raise UsageError(
+                f"--{field.name} says how an ONNX file is made; leave it out or use --to onnx"
+            )
 
 
 def _compare(opened: OpenModel, recipe: EmbeddingRecipe | None, folder: Path) -> float:

@@ -17,7 +17,7 @@ from bertworks.tasks.zero_shot import ByVectors
 def run(settings: PredictSettings) -> dict[str, Any]:
     """Answer every input in order; rows without an answer are counted and named."""
     check_places(settings)
-    predictor = load(settings.model, **vars(settings.machine))
+    predictor = load(settings.model, **vars(settings.machine), **vars(settings.runtime))
     zero_shot = zero_shot_task(predictor, settings.without_training)
     task = zero_shot or predictor.task_named(settings.task)
     inputs = Inputs(settings, form=KINDS[task.kind].form)

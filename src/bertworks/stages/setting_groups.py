@@ -54,6 +54,14 @@ class MachineSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BackendSettings:
+    """What computes the network of a model that answers."""
+
+    backend: Literal["auto", "torch", "onnx"] = "auto"
+    """What computes the network; auto takes the ONNX file of a folder that has one, on a CPU."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class CrewSettings:
     """How the processes that torchrun starts train one model."""
 
@@ -336,3 +344,15 @@ class VectorSettings:
     """Make the vectors of texts one long; by default as the model says, or on."""
     max_length: Longest | None = None
     """Longest text in pieces; by default as the model says, or all that it reads."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnnxSettings:
+    """How an ONNX file is written and compared."""
+
+    precision: Literal["fp32", "int8"] = "fp32"
+    """Arithmetic of an ONNX file; with int8 the layers that suffer from it stay in fp32."""
+    operators: Literal["fused", "plain"] = "fused"
+    """Operators of an ONNX file: those of ONNX Runtime, or only such as every runtime knows."""
+    data: Path | None = None
+    """Texts, or labelled examples of the model's task, on which an ONNX file is compared."""

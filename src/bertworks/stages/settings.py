@@ -1,7 +1,6 @@
 """The settings of the commands, with their defaults and help; of answers in answer_settings.
 
-Each class is one command's settings; a flag, a key of a recipe and a field are the same name. The
-module imports nothing heavy, so that `--help` is quick.
+A flag, a key of a recipe and a field are the same name; nothing heavy is imported here.
 """
 
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from bertworks.stages.setting_groups import (
     MaskingSettings,
     MultipleOrZero,
     ObjectiveSettings,
+    OnnxSettings,
     OpenShare,
     OpenShareRamp,
     Places,
@@ -358,13 +358,14 @@ class ExportSettings:
 
     model: Path
     """Folder of a model: ours, Hugging Face's or of sentence-transformers."""
-    to: Literal["hugging-face", "sentence-transformers"]
+    to: Literal["hugging-face", "sentence-transformers", "onnx"]
     """Which library should open the result."""
     out: Path
     """Folder to write the model to."""
     vectors: VectorSettings = VectorSettings()
     prompt: tuple[str, ...] = ()
     """Prompts to add, as 'query=search for: '; may be given several times."""
+    onnx: OnnxSettings = OnnxSettings()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,49 @@
+"""What computes an encoder: torch, or ONNX Runtime where a folder holds an ONNX file."""
+
+from pathlib import Path
+from typing import Literal, get_args
+
+from bertworks.core.artifact import read_object
+from bertworks.core.device import Machine, cpu_runs_int8
+from bertworks.core.errors import UsageError
+from bertworks.core.optional import is_installed
+from bertworks.core.progress import say
+from bertworks.interop.onnx import FILE, REPORT, OnnxSettings, open_session, owner_of
+from bertworks.interop.sentence_transformers import encoder_folder
+from bertworks.serving.onnx_encoder import OnnxEncoder
+from bertworks.tasks.task import TaskModel
+
+Backend = Literal["auto", "torch", "onnx"]
+
+
+def choose_backend(
+    model: TaskModel, path: Path, machine: Machine, *, backend: Backend, threads: int | None
+) -> None:
+    """Let ONNX Runtime compute the model's encoder where that is asked for or can be."""
+    if backend not in get_args(Backend):
+        raise UsageError(f"backend is {backend!r}, but it must be {' or '.join(get_args(Backend))}")
+    folder = encoder_folder(path)
+    if backend == "torch" or (backend == "auto" and not _can_be(folder / FILE, machine)):
+        return
+    if machine.device.type != "cpu":
+        raise UsageError("the backend onnx computes on the CPU; use --device cpu, or torch")
+    file = folder / FILE
+    if _is_int8(folder) and not cpu_runs_int8():
+        say(f"warning: this CPU cannot compute {file} in int8; torch computes in fp32 instead")
+        return
+    session = open_session(file, OnnxSettings(threads=threads), owner=owner_of(folder))
+    model.encoder = OnnxEncoder(model.encoder, session)  # type: ignore[assignment]
+
+
+def _is_int8(folder: Path) -> bool:
+    report = folder / REPORT
+    return report.is_file() and read_object(report).get("precision") == "int8"
+
+
+def _can_be(file: Path, machine: Machine) -> bool:
+    if machine.device.type != "cpu" or machine.precision != "fp32" or not file.is_file():
+        return False
+    if not is_installed("onnxruntime"):
+        say(f"{file} is not used, for that needs: pip install 'bertworks[onnx]'")
+        return False
+    return True

@@ -1,0 +1,120 @@
+"""How near the answers of one predictor are to those of another."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from bertworks.core.errors import ArtifactError
+from bertworks.serving.predictor import Predictor
+from bertworks.tasks.task import Answer
+
+FEWEST = 20  # answers whose agreement is judged
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tolerance:
+    """How far vectors and answers may lie apart."""
+
+    difference: float | None = None  # of any number of a vector; None: as may be
+    cosine: float
+    agreement: float
+
+
+TOLERANCES = {
+    "fp32": Tolerance(difference=1e-4, cosine=0.9999, agreement=0.99),
+    "int8": Tolerance(cosine=0.99, agreement=0.95),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parity:
+    """What was compared, in numbers."""
+
+    texts: int
+    largest_difference: float
+    mean_cosine: float
+    lowest_cosine: float
+    answers: int = 0
+    label_agreement: float | None = None
+    scores_before: dict[str, float] | None = None
+    scores_after: dict[str, float] | None = None
+
+    @classmethod
+    def of(cls, before: np.ndarray, after: np.ndarray, **other: Any) -> Self:
+        """Compare the vectors of the same texts."""
+        before, after = before.astype(np.float64), after.astype(np.float64)
+        lengths = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
+        cosines = (before * after).sum(1) / np.maximum(lengths, 1e-12)
+        return cls(
+            texts=len(before),
+            largest_difference=float(np.abs(before - after).max()),
+            mean_cosine=float(cosines.mean()),
+            lowest_cosine=float(cosines.min()),
+            **other,
+        )
+
+    def check(self, tolerance: Tolerance) -> None:
+        """Stop where the two lie too far apart."""
+        limit = tolerance.difference
+        if limit is not None and not self.largest_difference <= limit:
+            raise _too_far("vectors that differ by", f"{self.largest_difference:.1e}", f"{limit}")
+        if not self.mean_cosine >= tolerance.cosine:
+            found = f"{self.mean_cosine:.4f}"
+            raise _too_far("vectors whose mean cosine is", found, f"{tolerance.cosine} or more")
+        share = self.label_agreement
+        if share is not None and self.answers >= FEWEST and share < tolerance.agreement:
+            least = f"{tolerance.agreement} or more"
+            raise _too_far(
+                "answers that agree with the model's in a share of", f"{share:.3f}", least
+            )
+
+
+def compare(
+    before: Predictor,
+    after: Predictor,
+    texts: Sequence[str],
+    examples: Sequence[Any] = (),
+    *,
+    labelled: bool = False,
+) -> Parity:
+    """Compare two predictors: the vectors of texts, the answers to examples and their scores."""
+    vectors = [side.embed(texts) for side in (before, after)]
+    if not examples:
+        return Parity.of(*vectors)
+    first, second = (side.answer_examples(examples) for side in (before, after))
+    pairs = [(decision(a), decision(b)) for a, b in zip(first, second, strict=True)]
+    return Parity.of(
+        *vectors,
+        answers=len(examples),
+        label_agreement=float(np.mean([a == b for a, b in pairs])) if any(pairs[0]) else None,
+        scores_before=_scores(before, examples, first) if labelled else None,
+        scores_after=_scores(after, examples, second) if labelled else None,
+    )
+
+
+def decision(answer: Any) -> Any:
+    """Return an answer without the numbers that say how sure it is."""
+    if isinstance(answer, dict):
+        kept = {key: decision(value) for key, value in answer.items()}
+        return {key: value for key, value in kept.items() if value is not None}
+    if isinstance(answer, list):
+        return [decision(value) for value in answer]
+    return None if isinstance(answer, float) else answer
+
+
+def _scores(
+    predictor: Predictor, examples: Sequence[Any], answers: Sequence[Answer]
+) -> dict[str, float]:
+    scorer = predictor.task.scorer()
+    for example, answer in zip(examples, answers, strict=True):
+        scorer.add(example, answer)
+    return scorer.metrics()
+
+
+def _too_far(what: str, found: str, limit: str) -> ArtifactError:
+    return ArtifactError(
+        f"the exported file gives {what} {found}, and {limit} is asked for, so it was thrown away; "
+        "export with --precision fp32, or report it with the config.json if that is what you did"
+    )

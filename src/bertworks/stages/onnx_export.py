@@ -1,0 +1,176 @@
+"""export --to onnx: a model folder with an ONNX file in it, compared before it appears."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bertworks.core.artifact import Origin, saving
+from bertworks.core.errors import DataError, UsageError
+from bertworks.core.optional import import_optional
+from bertworks.core.progress import say
+from bertworks.core.quarantine import Quarantine
+from bertworks.core.settings import as_command, as_json
+from bertworks.data.examples import TextExample
+from bertworks.data.rows import read_examples
+from bertworks.interop.onnx import FILE, REPORT, OnnxPlan, owner_of, write_onnx
+from bertworks.interop.onnx_outputs import Head, head_of
+from bertworks.model.embedding import EmbeddingRecipe
+from bertworks.serving.model_folder import OpenModel, open_model, write_model
+from bertworks.serving.parity import TOLERANCES, Parity, compare
+from bertworks.serving.predictor import Predictor, load
+from bertworks.serving.quantizing import Int8Choice, calibration_batches, choose_int8
+from bertworks.stages.setting_groups import VectorSettings
+from bertworks.stages.settings import ExportSettings
+from bertworks.tasks.catalog import KINDS
+from bertworks.tasks.task import TaskModel
+
+MOST_COMPARED = 2000  # examples
+MOST_TRIED = 64  # texts on which each layer is tried in eight bits
+# What both sides are compared on: several scripts, nothing at all, a text that may be cut.
+TEXTS = (
+    "The river ran quietly past the old mill.",
+    "Über den Dächern kreisten Möwen: 3,14 €!",
+    "我们今天在北京学习中文。",
+    "",
+    "one two three four five six seven eight nine ten " * 8,
+)
+
+
+@dataclass(frozen=True)
+class _Material:
+    """What both sides are compared on."""
+
+    texts: Sequence[str]
+    examples: Sequence[Any] = ()
+    labelled: bool = False
+
+
+def run_onnx(settings: ExportSettings) -> dict[str, Any]:
+    """Write a model folder and its ONNX file, and compare the answers of torch and of the file."""
+    for name in ("onnx", "onnxruntime"):
+        import_optional(name, extra="onnx", purpose="export to ONNX")
+    opened = open_model(settings.model)
+    before = load(settings.model, device="cpu", backend="torch")
+    material = _material(settings.onnx.data, before)
+    asks_for_vectors = settings.vectors != VectorSettings() or settings.prompt
+    is_for_vectors = opened.recipe is not None or asks_for_vectors
+    recipe = chosen_recipe(opened, settings) if is_for_vectors else None
+    origin = Origin(
+        command=as_command("export", settings),
+        settings=as_json(settings),
+        inputs={"model": settings.model}
+        | ({} if settings.onnx.data is None else {"data": settings.onnx.data}),
+    )
+    choice = _choose(opened, material.texts) if settings.onnx.precision == "int8" else None
+    plan = OnnxPlan(
+        operators=settings.onnx.operators,
+        int8=frozenset() if choice is None else choice.chosen,
+        recipe=recipe,
+        head=_head(opened.model),
+    )
+    with saving(settings.out, kind="model", origin=origin) as folder:
+        write_model(folder, opened.model, opened.tokenizer, recipe=recipe)
+        write_onnx(folder / FILE, opened.model.encoder, plan, owner=owner_of(folder))
+        before.recipe = recipe or before.recipe
+        after = load(folder, device="cpu", backend="onnx")
+        parity = compare(
+            before, after, material.texts, material.examples, labelled=material.labelled
+        )
+        parity.check(TOLERANCES[settings.onnx.precision])
+        report = _report(settings, parity, choice)
+        text = json.dumps(report, indent=1, ensure_ascii=False)
+        (folder / REPORT).write_text(text, encoding="utf-8")
+    return {"model": str(settings.out), "to": settings.to, **_told(report)}
+
+
+def _material(data: Path | None, predictor: Predictor) -> _Material:
+    """Read what is compared: examples of the model's task, or texts where it has none."""
+    if data is None:
+        return _Material(TEXTS)
+    if not predictor.model.tasks:
+        rows = read_examples(data, Quarantine(), form="texts", labelled=False)[:MOST_COMPARED]
+        return _Material(_texts(rows))
+    form = KINDS[predictor.task.kind].form
+    try:
+        rows, labelled = read_examples(data, Quarantine(), form=form), True
+    except DataError:
+        rows, labelled = read_examples(data, Quarantine(), form=form, labelled=False), False
+    return _Material(_texts(rows[:MOST_COMPARED]) or TEXTS, rows[:MOST_COMPARED], labelled)
+
+
+def _texts(examples: Sequence[Any]) -> list[str]:
+    plain = [example for example in examples if isinstance(example, TextExample)]
+    pairs = [(example.text, example.text_b) for example in plain]
+    return [text for pair in pairs for text in pair if text is not None]
+
+
+def _choose(opened: OpenModel, texts: Sequence[str]) -> Int8Choice:
+    """Try the layers in eight bits, on texts from all over the file."""
+    some = texts[:: -(-len(texts) // MOST_TRIED)]
+    longest = opened.model.config.max_positions
+    batches = calibration_batches(some, opened.tokenizer, longest=longest)
+    choice = choose_int8(opened.model.encoder.eval(), batches)
+    if choice.kept:
+        say(f"{len(choice.kept)} of {len(choice.damage)} layers stay in fp32, by measurement")
+    return choice
+
+
+def _head(model: TaskModel) -> Head | None:
+    """Return the head of a model's only task, where others have a name for it."""
+    if len(model.tasks) != 1:
+        return None
+    ((name, task),) = model.tasks.items()
+    return head_of(model.heads[name], model.config, of_spans=task.kind == "answer")
+
+
+def _report(settings: ExportSettings, parity: Parity, choice: Int8Choice | None) -> dict[str, Any]:
+    chosen = settings.onnx
+    layers = (
+        {}
+        if choice is None
+        else {
+            "damage_of_layers": choice.damage,
+            "damage_together": choice.together,
+            "kept_in_fp32": choice.kept,
+        }
+    )
+    tolerance = asdict(TOLERANCES[chosen.precision])
+    how = {"precision": chosen.precision, "operators": chosen.operators, "tolerance": tolerance}
+    return {**how, **asdict(parity), **layers}
+
+
+def _told(report: dict[str, Any]) -> dict[str, Any]:
+    """Return of a report what is printed."""
+    told = ("precision", "texts", "largest_difference", "mean_cosine", "label_agreement")
+    kept = {name: report[name] for name in told if report[name] is not None}
+    if report["precision"] == "int8":
+        kept["layers_kept_in_fp32"] = len(report["kept_in_fp32"])
+    return kept
+
+
+def chosen_recipe(opened: OpenModel, settings: ExportSettings) -> EmbeddingRecipe:
+    """Return how the model makes vectors, with what the settings change."""
+    chosen = settings.vectors
+    longest = opened.model.config.max_positions
+    if chosen.max_length is not None and chosen.max_length > longest:
+        raise UsageError(
+            f"--max-length is {chosen.max_length}, but the network reads {longest} pieces; "
+            "choose fewer"
+        )
+    own = opened.recipe or EmbeddingRecipe(max_length=longest)
+    return own.changed(
+        pooling=chosen.pooling,
+        normalize=chosen.normalize,
+        max_length=chosen.max_length,
+        prompts=own.prompts | _prompts(settings.prompt),
+    )
+
+
+def _prompts(pairs: tuple[str, ...]) -> dict[str, str]:
+    split = [pair.partition("=") for pair in pairs]
+    for name, equals, text in split:
+        if not name or not equals:
+            raise UsageError(f"--prompt takes NAME=TEXT; got {name + equals + text!r}")
+    return {name: text for name, _, text in split}

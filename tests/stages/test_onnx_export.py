@@ -1,0 +1,135 @@
+"""export --to onnx: a folder that answers by its ONNX file, compared before it appears."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bertworks
+from bertworks.core import optional
+from bertworks.core.artifact import open_artifact
+from bertworks.interop.onnx import FILE, OnnxSettings, open_session
+from bertworks.interop.onnx_graph import Graph
+from bertworks.serving.onnx_encoder import OnnxEncoder
+
+TEXTS = ["River boat fish.", "engine", "wheel motor road " * 30]
+
+
+@pytest.fixture
+def export(tmp_path: Path, command):
+    """Export a model to ONNX."""
+
+    def run(model: Path, *words: object):
+        out = tmp_path / "out"
+        return out, command("export", "--model", model, "--to", "onnx", "--out", out, *words)
+
+    return run
+
+
+@pytest.mark.parametrize("operators", ["fused", "plain"])
+def test_a_folder_answers_by_its_file_as_the_model_does(
+    classifier: Path, export, labelled, operators: str
+) -> None:
+    words = ["--data", labelled["dev"], "--operators", operators, "--json"]
+    out, ended = export(classifier, *words)
+    assert ended.code == 0, ended.err
+    open_artifact(out, "model")
+    told, report = json.loads(ended.out), json.loads((out / "report.json").read_text())
+    assert told["label_agreement"] == report["label_agreement"] == 1.0
+    assert told["largest_difference"] <= 1e-5
+    assert report["texts"] == report["answers"] == 17
+    assert report["scores_before"] == report["scores_after"]
+    before, after = bertworks.load(classifier), bertworks.load(out)
+    assert isinstance(after.model.encoder, OnnxEncoder)
+    for one, other in zip(before.predict(TEXTS), after.predict(TEXTS), strict=True):
+        assert one["label"] == other["label"]
+        assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-5)
+    names = [item.name for item in open_session(out / FILE, OnnxSettings(threads=1)).get_outputs()]
+    assert names == ["last_hidden_state", "logits"]
+
+
+def test_int8_stays_near_and_says_what_each_layer_lost(pretrained: Path, export) -> None:
+    out, ended = export(pretrained, "--precision", "int8", "--json")
+    assert ended.code == 0, ended.err
+    report = json.loads((out / "report.json").read_text())
+    assert 0.99 <= report["mean_cosine"] < 1
+    assert report["precision"] == "int8"
+    assert len(report["damage_of_layers"]) == 8
+    assert json.loads(ended.out)["layers_kept_in_fp32"] == len(report["kept_in_fp32"])
+    exact, near = (bertworks.load(out, backend=name).embed(TEXTS) for name in ("torch", "onnx"))
+    assert 0 < np.abs(exact - near).max() < 0.1
+    assert (exact * near).sum(1).mean() > 0.99
+
+
+def test_a_file_for_vectors_makes_them_by_itself(pretrained: Path, export) -> None:
+    out, ended = export(pretrained, "--pooling", "max", "--max-length", 9)
+    assert ended.code == 0, ended.err
+    session = open_session(out / FILE, OnnxSettings(threads=1))
+    model = bertworks.load(out)
+    assert model.recipe.pooling == "max"
+    ids = np.array(model.tokenizer.ids_of(TEXTS[:1]), np.int64)
+    ends = model.tokenizer.specials
+    ids = np.concatenate([[[ends.first]], ids, [[ends.separator]]], axis=1)
+    given = {"input_ids": ids, "attention_mask": ids * 0 + 1, "token_type_ids": ids * 0}
+    (found,) = session.run(["sentence_embedding"], given)
+    np.testing.assert_allclose(found, model.embed(TEXTS[:1]), atol=1e-5)
+
+
+def test_a_model_that_is_exported_can_be_exported_again(pretrained: Path, export, command) -> None:
+    out, _ = export(pretrained)
+    again = out.with_name("again")
+    ended = command("export", "--model", out, "--to", "onnx", "--out", again)
+    assert ended.code == 0, ended.err
+    assert (again / FILE).read_bytes() == (out / FILE).read_bytes()
+
+
+def test_the_command_in_the_manifest_makes_the_same_folder(
+    tmp_path: Path, pretrained: Path, export, run_again, contents
+) -> None:
+    out, _ = export(pretrained, "--precision", "int8")
+    first, second = contents(out), contents(run_again(out, tmp_path / "second"))
+    assert {name for name in first if first[name] != second.get(name)} == {"manifest.json"}
+
+
+def test_a_file_that_is_too_far_is_thrown_away(
+    pretrained: Path, export, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        Graph, "bend", lambda graph, vectors, activation, bias=None: graph.add("Tanh", vectors)
+    )
+    out, ended = export(pretrained)
+    sentence = ended.refusal(1)
+    assert "the exported file gives vectors that differ by" in sentence
+    assert "0.0001 is asked for" in sentence
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("flag", "word"), [("--precision", "int8"), ("--operators", "plain"), ("--data", "x.jsonl")]
+)
+def test_only_onnx_files_take_words_about_them(
+    tmp_path: Path, pretrained: Path, flag: str, word: str, command
+) -> None:
+    words = ["--model", pretrained, "--to", "hugging-face", "--out", tmp_path / "out"]
+    sentence = command("export", *words, flag, word).refusal(2)
+    assert f"{flag} says how an ONNX file is made" in sentence
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_package_is_said_before_anything_is_read(
+    pretrained: Path, export, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str) -> None:
+        raise ImportError(name)
+
+    monkeypatch.setattr(optional, "import_module", missing)
+    out, ended = export(pretrained)
+    assert "export to ONNX needs: pip install 'bertworks[onnx]'" in ended.refusal(1)
+    assert not out.exists()
+
+
+def test_data_that_are_not_there_are_named(tmp_path: Path, pretrained: Path, export) -> None:
+    out, ended = export(pretrained, "--data", tmp_path / "gone.jsonl")
+    assert "gone.jsonl" in ended.refusal(1)
+    assert not out.exists()
