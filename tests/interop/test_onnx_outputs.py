@@ -1,6 +1,6 @@
 """Behind the last layer stand the outputs that others ask for by name."""
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -10,8 +10,13 @@ from torch import nn
 from bertworks.core.batch import Batch, Target
 from bertworks.interop.onnx import OnnxPlan, make_onnx
 from bertworks.interop.onnx_outputs import head_of
-from bertworks.model.embedding import BENDS, DenseLayer, EmbeddingRecipe
-from bertworks.model.encoder import pool_texts
+from bertworks.model.embedding import (
+    BENDS,
+    DenseLayer,
+    EmbeddingRecipe,
+    VectorPooling,
+    pool_vectors,
+)
 from bertworks.model.heads import PieceHead, PlaceHead, TextHead
 
 LENGTHS = (9, 17, 2)
@@ -34,7 +39,7 @@ def ask_all(batch: Batch) -> Batch:
     return batch
 
 
-@pytest.mark.parametrize("pooling", ["mean", "first", "max"])
+@pytest.mark.parametrize("pooling", get_args(VectorPooling))
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("bend", BENDS)
 def test_the_vector_of_a_text_is_made_by_the_recipe(
@@ -47,7 +52,7 @@ def test_the_vector_of_a_text_is_made_by_the_recipe(
     recipe = EmbeddingRecipe(pooling=pooling, normalize=normalize, layers=(layer,))
     found = run_onnx(make_onnx(encoder, OnnxPlan(recipe=recipe)), batch)["sentence_embedding"]
     with torch.inference_mode():
-        pooled = pool_texts(encoder(batch), batch.layout, pooling).numpy()
+        pooled = pool_vectors(encoder(batch), batch.layout, pooling).numpy()
     np.testing.assert_allclose(found, recipe.finish(pooled), atol=1e-4)
 
 

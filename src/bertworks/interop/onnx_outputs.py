@@ -8,7 +8,7 @@ from torch import nn
 from bertworks.interop.onnx_graph import Graph
 from bertworks.interop.onnx_network import MASK
 from bertworks.model.config import EncoderConfig
-from bertworks.model.embedding import Bend, DenseLayer, EmbeddingRecipe
+from bertworks.model.embedding import Bend, DenseLayer, EmbeddingRecipe, VectorPooling
 from bertworks.model.encoder import Pooling
 from bertworks.model.heads import POOLED_PLACES, PlaceHead, TextHead
 
@@ -78,21 +78,38 @@ class OutputWriter:
             return bent
         return self.graph.norm(bent, "pooler.norm", epsilon=self.config.norm_epsilon)
 
-    def _pool(self, pooling: Pooling) -> str:
+    def _pool(self, pooling: VectorPooling) -> str:
         """Make one vector of each text's tokens, [N, length, D] -> [N, D]."""
         graph = self.graph
         if pooling == "first":
             return graph.add("Gather", self.hidden, graph.number(0), axis=1)
         there = graph.add("Cast", MASK, to=graph.onnx.TensorProto.FLOAT)
-        column = graph.add("Unsqueeze", there, graph.numbers(-1))
         if pooling == "max":
-            missing = graph.add("Sub", graph.numbers(1.0), column)
+            missing = graph.add("Sub", graph.numbers(1.0), self._column(there))
             away = graph.add("Mul", missing, graph.numbers(-1e9))
             return graph.add("ReduceMax", graph.add("Add", self.hidden, away), axes=[1], keepdims=0)
+        column = self._column(self._shares(there, pooling))
         kept = graph.add("Mul", self.hidden, column)
         total = graph.add("ReduceSum", kept, graph.numbers(1), keepdims=0)
         count = graph.add("ReduceSum", column, graph.numbers(1), keepdims=0)
-        return graph.add("Div", total, count)
+        return graph.add("Div", total, graph.add("Sqrt", count) if pooling == "sqrt" else count)
+
+    def _shares(self, there: str, pooling: VectorPooling) -> str:
+        """Return how much each token counts, [N, length]."""
+        graph = self.graph
+        if pooling not in ("weighted", "last"):
+            return there
+        places = graph.add("CumSum", there, graph.number(1))  # from 1
+        if pooling == "weighted":
+            return graph.add("Mul", places, there)
+        count = graph.add("ReduceSum", there, graph.numbers(1), keepdims=1)
+        is_last = graph.add(
+            "Cast", graph.add("Equal", places, count), to=graph.onnx.TensorProto.FLOAT
+        )
+        return graph.add("Mul", is_last, there)
+
+    def _column(self, values: str) -> str:
+        return self.graph.add("Unsqueeze", values, self.graph.numbers(-1))
 
     def _dense(self, vectors: str, layer: DenseLayer, name: str) -> str:
         graph = self.graph
