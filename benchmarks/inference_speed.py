@@ -12,9 +12,12 @@ STS-B's dev pairs are scored by each of ours. Then one text at a time.
 """
 
 import argparse
+import json
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +29,9 @@ from bertworks.core.quarantine import Quarantine
 from bertworks.evaluation.suite_data import gather
 from bertworks.evaluation.suites import GLUE, TOPICS
 from bertworks.stages.export import run as export
+from bertworks.stages.setting_groups import OnnxSettings
 from bertworks.stages.settings import ExportSettings
+from bertworks.tasks.catalog import KINDS
 
 Side = Callable[[list[str]], np.ndarray]
 NUM_TEXTS, LONGEST, BATCH = 1000, 256, 32
@@ -41,9 +46,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     asked = parser.parse_args()
     mute()
+    warnings.simplefilter("ignore")  # torch's exporter has many
     torch.set_num_threads(asked.threads)
     with tempfile.TemporaryDirectory() as folder:
-        ours = our_sides(asked.model, Path(folder), asked.threads)
+        ours = our_sides(asked.model, Path(folder), asked)
         plain = plain_sides(asked.model, Path(folder), asked.threads)
         sides = {"sentence-transformers": sentence_transformers(asked.model), **plain, **ours}
         for name, texts in make_texts(asked.data).items():
@@ -64,15 +70,20 @@ def make_texts(data: Path) -> dict[str, list[str]]:
 def read(data: Path, name: str, part: str) -> list:
     """Return the examples of a public set."""
     task = {**GLUE, **TOPICS}[name]
-    return gather(task, "texts", data=data, quarantine=Quarantine())[part]
+    form = KINDS[task.kind or "classify"].form
+    return gather(task, form, data=data, quarantine=Quarantine())[part]
 
 
-def our_sides(model: Path, folder: Path, threads: int) -> dict[str, Side]:
-    """Return our predictor on each backend."""
+def our_sides(model: Path, folder: Path, asked: argparse.Namespace) -> dict[str, Side]:
+    """Return our predictor on each backend; int8 is chosen on texts that are not measured."""
+    threads, texts = asked.threads, folder / "texts.jsonl"
+    lines = (json.dumps({"text": example.text_b}) for example in read(asked.data, "mrpc", "train"))
+    texts.write_text("\n".join(islice(lines, 300)))
     sides = {"bertworks, torch": bertworks.load(model, threads=threads, backend="torch").embed}
     for precision in ("fp32", "int8"):
         out = folder / precision
-        export(ExportSettings(model=model, to="onnx", precision=precision, out=out))
+        how = OnnxSettings(precision=precision, data=texts)
+        export(ExportSettings(model=model, to="onnx", onnx=how, out=out))
         opened = bertworks.load(out, threads=threads, backend="onnx")
         sides[f"bertworks, onnx {precision}"] = opened.embed
     return sides

@@ -133,3 +133,17 @@ def test_data_that_are_not_there_are_named(tmp_path: Path, pretrained: Path, exp
     out, ended = export(pretrained, "--data", tmp_path / "gone.jsonl")
     assert "gone.jsonl" in ended.refusal(1)
     assert not out.exists()
+
+
+def test_a_model_of_vectors_is_compared_on_single_texts(
+    tmp_path: Path, pretrained: Path, export, command
+) -> None:
+    vectors, data = tmp_path / "vectors", tmp_path / "texts.jsonl"
+    words = ["--to", "sentence-transformers", "--out", vectors]
+    assert command("export", "--model", pretrained, *words).code == 0
+    data.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    out, ended = export(vectors, "--data", data)
+    assert ended.code == 0, ended.err
+    report = json.loads((out / "report.json").read_text())
+    assert (report["texts"], report["answers"]) == (3, 0)
+    assert "without labels" in ended.err

@@ -95,9 +95,13 @@ def _material(data: Path | None, predictor: Predictor) -> _Material:
     form = KINDS[predictor.task.kind].form
     try:
         rows, labelled = read_examples(data, Quarantine(), form=form), True
-    except DataError:
+    except DataError as error:
         rows, labelled = read_examples(data, Quarantine(), form=form, labelled=False), False
-    return _Material(_texts(rows[:MOST_COMPARED]) or TEXTS, rows[:MOST_COMPARED], labelled)
+        say(f"{data} is read without labels ({error}), so scores are not compared")
+    texts = _texts(rows[:MOST_COMPARED]) or TEXTS
+    if predictor.task.kind == "embed" and any(row.text_b is None for row in rows):
+        return _Material(texts)  # single texts have a vector, but no answer
+    return _Material(texts, rows[:MOST_COMPARED], labelled)
 
 
 def _texts(examples: Sequence[Any]) -> list[str]:
