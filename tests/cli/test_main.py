@@ -1,6 +1,7 @@
 """The command line: help, flags and recipes, results, and what is said when something is wrong."""
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -424,3 +425,18 @@ def test_a_setting_that_the_command_forgot_would_be_noticed() -> None:
     words = shlex.split(as_command("pretrain", replace(settings, steps=6)))[1:]
     assert parse(words) != ("pretrain", settings, False)
     assert "steps" in {item.name for item in fields(settings)}
+
+
+def test_results_are_utf_8_in_every_locale(tmp_path: Path) -> None:
+    name = os.fsencode("北京.txt")
+    (tmp_path / os.fsdecode(name)).write_text("A river. A boat.\n" * 9)
+    for encoding in ("ascii", "latin-1", "utf-8"):
+        out = encoding.encode() + name
+        ran = subprocess.run(
+            [sys.executable, "-m", "bertworks", "learn-vocab", name, "--out", out, "--size", "60"],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(SOURCES), "PYTHONIOENCODING": encoding},
+            capture_output=True,
+        )
+        assert ran.returncode == 0, ran.stderr
+        assert out in ran.stdout

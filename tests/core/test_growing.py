@@ -3,13 +3,23 @@
 import errno
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from bertworks.core import growing as module
 from bertworks.core.errors import ArtifactError, UsageError
-from bertworks.core.growing import Growing, fingerprint, growing, note_of, partial_of
+from bertworks.core.growing import (
+    Growing,
+    fingerprint,
+    finished,
+    growing,
+    made_of,
+    note_of,
+    partial_of,
+)
 
 BEGUN = {"task": "tag", "content of the data": "a1"}
 
@@ -60,7 +70,7 @@ def test_what_is_not_sure_is_cut_off_before_it_goes_on(tmp_path: Path, tail: byt
         file.write(tail)
     assert go_on(target) == {"chunks": 2}
     assert target.read_bytes() == b"chunk 1\nchunk 2\nchunk 3\n"
-    assert list(tmp_path.iterdir()) == [target]
+    assert sorted(tmp_path.iterdir()) == [target, made_of(target)]
 
 
 def test_trusting_the_tail_would_be_noticed(
@@ -182,3 +192,113 @@ def test_another_file_may_be_made_of_it(tmp_path: Path) -> None:
         file.publish(made)
     assert target.read_bytes() == b"table"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def make_whole(target: Path, *, resume: bool = True) -> None:
+    """Write a file, and say something of it."""
+    with growing(target, BEGUN, resume=resume, keep=True) as file:
+        file.write(b"all")
+        file.commit({})
+        file.result = {"rows": 3}
+        file.publish()
+
+
+def test_a_whole_file_tells_that_it_was_made_from_the_same(tmp_path: Path) -> None:
+    target = tmp_path / "out.jsonl"
+    assert finished(target, BEGUN) is None
+    make_whole(target)
+    assert finished(target, BEGUN) == {"rows": 3}
+    with pytest.raises(UsageError, match="begun with task = 'tag', now 'score'; choose another"):
+        finished(target, BEGUN | {"task": "score"})
+    assert target.read_bytes() == b"all"
+
+
+def test_a_whole_file_that_came_from_elsewhere_is_not_taken_for_ours(tmp_path: Path) -> None:
+    target = tmp_path / "out.jsonl"
+    make_whole(target, resume=False)
+    with pytest.raises(UsageError, match="exists already, and nothing beside it tells"):
+        finished(target, BEGUN)
+    target.unlink()
+    make_whole(target)
+    target.write_bytes(b"ALL")
+    with pytest.raises(UsageError, match="exists already, and nothing beside it tells"):
+        finished(target, BEGUN)
+    made_of(target).write_text("[")
+    with pytest.raises(UsageError, match="exists already, and nothing beside it tells"):
+        finished(target, BEGUN)
+
+
+def test_a_file_that_nobody_asks_for_again_has_no_note_not_even_an_old_one(tmp_path: Path) -> None:
+    target = tmp_path / "out.jsonl"
+    make_whole(target)
+    target.unlink()
+    make_whole(target, resume=False)
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_two_processes_do_not_write_the_same_file(tmp_path: Path) -> None:
+    target = tmp_path / "out.jsonl"
+    program = (
+        "import sys; from pathlib import Path; from bertworks.core.growing import growing\n"
+        "with growing(Path(sys.argv[1]), {}, resume=True, keep=True): pass"
+    )
+    with growing(target, BEGUN, resume=True, keep=True) as file:
+        file.write(b"one")
+        ran = subprocess.run(
+            [sys.executable, "-c", program, str(target)], capture_output=True, text=True
+        )
+        assert "another process is writing" in ran.stderr
+        file.commit({})
+        file.publish()
+    assert target.read_bytes() == b"one"
+
+
+def test_what_another_process_has_just_published_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "out.jsonl"
+    break_off(target)
+    hold = module.hold
+
+    def finish_first(path: Path) -> bool:
+        monkeypatch.setattr(module, "hold", hold)
+        go_on(target)
+        return hold(path)
+
+    monkeypatch.setattr(module, "hold", finish_first)
+    with pytest.raises(UsageError, match="exists already"):
+        go_on(target)
+    assert target.read_bytes() == b"chunk 1\nchunk 2\nchunk 3\n"
+    assert not partial_of(target).exists()
+
+
+def test_names_that_are_no_unicode_are_told_apart_too(tmp_path: Path) -> None:
+    target = tmp_path / os.fsdecode(b"\xff.npy")
+    make_whole(target)
+    assert finished(target, BEGUN) == {"rows": 3}
+    assert fingerprint(target) != fingerprint(made_of(target))
+
+
+def test_a_folder_is_refused_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is a folder; name a file in it"):
+        make_whole(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_left_of_work_that_wrote_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "out.jsonl"
+
+    def refuse_all() -> None:
+        with growing(target, BEGUN, resume=False, keep=True) as file:
+            file.commit({"refused": 7})
+            raise RuntimeError("the end")
+
+    with pytest.raises(RuntimeError, match="the end"):
+        refuse_all()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_not_said_to_be_full(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("dear")
+    with pytest.raises(ArtifactError, match=r"cannot write .*; mend that or choose another --out"):
+        make_whole(tmp_path / "file" / "out.jsonl")

@@ -20,6 +20,7 @@ ASKED = [
     ChoiceExample("who?", ("this", "that"), line=7),
     RelationExample("a text", (0, 1), (2, 6), line=7),
 ]
+LENGTHS = [6, 6, 13, 12, 6]
 SOUGHT = {"label", "labels", "score", "tags", "spans", "intent", "answers"}
 
 
@@ -36,3 +37,8 @@ def test_an_example_does_not_change(example: Example) -> None:
     with pytest.raises(FrozenInstanceError):
         example.line = 8  # type: ignore[misc]
     assert example in {example}
+
+
+@pytest.mark.parametrize(("example", "length"), list(zip(ASKED, LENGTHS, strict=True)))
+def test_all_that_an_example_says_counts_as_its_length(example: Example, length: int) -> None:
+    assert example.num_characters == length

@@ -1,6 +1,7 @@
 """predict and embed that end in the middle: they go on to the same bytes."""
 
 import json
+import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -175,3 +176,58 @@ def test_other_settings_and_other_data_do_not_go_on(
     assert unasked.code == 2
     assert "is the beginning of an unfinished out.npy; go on with --resume auto" in unasked.said
     assert partial_of(out).read_bytes() == left
+
+
+@pytest.mark.shows("A1")
+def test_vectors_in_few_bits_go_on_by_the_same_ranges(
+    commands: Any, make_fate: Any, answer: Words, texts: Path, tmp_path: Path
+) -> None:
+    sample, out, whole = tmp_path / "sample.jsonl", tmp_path / "out.npy", tmp_path / "whole.npy"
+    sample.write_bytes(texts.read_bytes())
+    few = ["--numbers", "int8", "--ranges", str(sample)]
+    assert commands.run(answer("embed", whole, *few), switches=FEW).code == 0
+    fate = make_fate("rename", 3)
+    assert commands.run(answer("embed", out, *few), fate=fate, switches=FEW).code == -9
+    sample.write_text('{"text": "ken"}\n{"text": "mir"}\n')
+    changed = commands.run(answer("embed", out, *few), switches=FEW)
+    assert changed.code == 2
+    assert "was begun before the content of the ranges changed; put that back" in changed.said
+    kept = tmp_path / "kept.jsonl"
+    kept.write_bytes(texts.read_bytes())
+    os.utime(kept, ns=(7, 7))
+    few[-1] = str(kept)
+    out.with_name("out.npy.partial").unlink()
+    assert commands.run(answer("embed", out, *few), fate=fate, switches=FEW).code == -9
+    ended = commands.run(answer("embed", out, *few), switches=FEW)
+    assert ended.code == 0, ended.said
+    assert "goes on behind" in ended.said
+    assert out.read_bytes() == whole.read_bytes()
+    ranges = [path.with_name(path.name + ".ranges.npy").read_bytes() for path in (out, whole)]
+    assert ranges[0] == ranges[1]
+
+
+@pytest.mark.shows("A1")
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [("predict", "out.jsonl"), ("embed", "out.npy"), ("embed", "out.parquet")],
+)
+def test_killed_at_any_rename_at_the_end_the_same_command_succeeds(
+    command: str,
+    name: str,
+    commands: Any,
+    make_fate: Any,
+    answer: Words,
+    undisturbed: Any,
+    tmp_path: Path,
+) -> None:
+    for number in (9, 10, 11):  # the last of nine chunks, the note of the whole, the whole
+        out = tmp_path / str(number) / name
+        fate = make_fate("rename", number)
+        assert commands.run(answer(command, out), fate=fate, switches=FEW).code == -9
+        for _ in range(2):
+            ended = commands.run(answer(command, out), switches=FEW)
+            assert ended.code == 0, ended.said
+            assert (out.read_bytes(), told(ended)) == undisturbed(command, name)
+        assert "is finished already" in ended.said
+        left = {path.name.removeprefix(name) for path in out.parent.iterdir()}
+        assert left - {".quarantine.jsonl"} == {"", ".made.json"}

@@ -121,6 +121,11 @@ def test_vectors_are_cut_before_they_are_normalized() -> None:
     pooled = np.array([[3.0, 4.0, 12.0]], np.float32)
     np.testing.assert_allclose(EmbeddingRecipe().finish(pooled, 2), [[0.6, 0.8]], atol=1e-6)
     np.testing.assert_array_equal(EmbeddingRecipe(normalize=False).finish(pooled, 2), [[3, 4]])
-    for dims in (0, 4, -1):
+    for dims in (0, 4, -1, 1.5):
         with pytest.raises(UsageError, match=f"dims is {dims}; the vectors have 3 numbers"):
             EmbeddingRecipe().finish(pooled, dims)
+
+
+def test_a_prompt_that_is_no_unicode_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"the prompt 'a\\udcff: ' holds half of a surrogate pair"):
+        EmbeddingRecipe().prompt_text("a\udcff: ")

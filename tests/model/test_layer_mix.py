@@ -45,6 +45,11 @@ def test_the_last_layer_alone_is_told_from_others() -> None:
         (-1, "sum", "mix 'sum' is not known; use mean, concat or one weight for each layer"),
         ((1, 2), (1.0,), "2 layers need as many weights"),
         ((1, 2), (1.0, -1.0), "with a sum other than 0"),
+        ((1, 2), (1.0, float("nan")), "with a sum other than 0"),
+        ((1, 2), ("a", "b"), r"mix \('a', 'b'\) is not known"),
+        (None, "mean", "there is no layer None"),
+        (1.0, "mean", "there is no layer 1.0"),
+        (-1, None, "mix None is not known"),
     ],
 )
 def test_what_cannot_be_mixed_is_refused(layers, mix, message: str) -> None:

@@ -1,5 +1,7 @@
 """Vectors in few bits: the very numbers, the ends of ranges, and what is refused."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -57,3 +59,11 @@ def test_what_is_missing_or_does_not_fit_is_refused() -> None:
         quantize(VECTORS, "int8", RANGES[:, :2])
     with pytest.raises(UsageError, match="at least 2 vectors; got 1"):
         ranges_of(VECTORS[:1])
+
+
+@pytest.mark.parametrize(
+    "ranges", ["x", 3, [1, 2], [[1, 2], [0, 3]], [[0, 1], [float("nan"), 2]], [[1], [2], [3]]]
+)
+def test_what_are_no_ranges_is_refused_rather_than_counted_with(ranges: Any) -> None:
+    with pytest.raises(UsageError, match="ranges are two rows of finite numbers"):
+        quantize(np.ones((3, 2), np.float32), "int8", ranges)

@@ -52,3 +52,12 @@ def test_what_has_no_weights_or_is_too_long_is_refused(draw_model, machine) -> N
     model, tokenizer = draw_model("bert", mixer="recurrent")
     with pytest.raises(UsageError, match="no attention weights; its mixer is recurrent"):
         look(model, tokenizer, machine, ("the cat", None))
+
+
+def test_a_model_that_was_left_in_training_looks_without_dropout(draw_model, machine) -> None:
+    model, tokenizer = draw_model("bert")
+    quiet = look(model.eval(), tokenizer, machine, PAIR).weights
+    for part in model.modules():
+        if isinstance(part, torch.nn.Dropout):
+            part.p = 0.5
+    np.testing.assert_array_equal(look(model.train(), tokenizer, machine, PAIR).weights, quiet)

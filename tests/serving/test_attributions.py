@@ -112,7 +112,9 @@ def test_explaining_changes_no_later_answer_and_leaves_no_gradient(model) -> Non
     [
         ({"label": "hot"}, "no label 'hot' to explain; the labels are: cold, mild, warm"),
         ({"method": "lime"}, "method 'lime' is not known; use gradient-x-input or integrated"),
-        ({"steps": 0}, "steps is 0; the least is 1"),
+        ({"steps": 0}, "steps is 0; it is a whole number, and the least is 1"),
+        ({"steps": 2.5}, "steps is 2.5; it is a whole number"),
+        ({"steps": "2"}, "steps is '2'; it is a whole number"),
         ({"task": "mood"}, "this model has no task 'mood'"),
     ],
 )
@@ -135,3 +137,17 @@ def test_every_family_can_be_explained(draw_model, machine) -> None:
         found = model.attribute("the cat sat", steps=48)
         assert found.gap == pytest.approx(0, abs=1e-2 * max(1, abs(found.score - found.baseline)))
         assert replace(found, pieces=()).gap == pytest.approx(found.score - found.baseline)
+
+
+def test_a_model_that_was_left_in_training_is_explained_without_dropout(
+    draw_model, machine
+) -> None:
+    drawn, tokenizer = draw_model("bert", make_task("classify", LABELS))
+    model = Predictor(OpenModel(drawn, tokenizer, None), machine)
+    quiet = model.attribute("the cat sat").as_json()
+    for part in model.model.modules():
+        if isinstance(part, torch.nn.Dropout):
+            part.p = 0.5
+    model.model.train()
+    assert model.attribute("the cat sat").as_json() == quiet
+    assert model.model.training

@@ -20,6 +20,7 @@ from bertworks.model.encoder import pool_texts
 from bertworks.model.weights import read_tensors, write_tensors
 from bertworks.serving.model_folder import OpenModel, open_model, save_model
 from bertworks.serving.predictor import Candidate, Predictor
+from bertworks.tasks import answering
 
 POOLINGS = ("mean", "first", "max")
 TEXTS = ["The cat sat on the mat.", "北京", "dog", "Die Katze läuft über den Hügel!", "a " * 40]
@@ -571,3 +572,14 @@ def test_a_vector_that_only_serves_to_be_pooled_adds_no_task_of_pairs(
         assert list(loaded.model.tasks) == tasks
         assert loaded.recipe.pooling == pooling
         assert loaded.embed(["the cat"]).shape == (1, 21)
+
+
+def test_long_examples_are_answered_fewer_at_once(
+    predictors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = predictors["classify"]
+    examples = [TextExample("cat " * count, line=count) for count in (1, 1, 9, 9, 2, 1)]
+    monkeypatch.setattr(answering, "CHUNK_CHARACTERS", 12)
+    for task in (None, model.zero_shot(["cat", "dog"], by="vectors")):
+        chunks = list(model.answer_chunks(examples, task))
+        assert [len(chunk.pairs) for chunk in chunks] == [3, 1, 2]

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
-from bertworks.core.errors import UsageError
+from bertworks.core.errors import DataError, UsageError
 from bertworks.core.growing import growing
-from bertworks.serving.vector_files import HEAD_BYTES, NpyFile, vector_file
+from bertworks.serving.vector_files import HEAD_BYTES, NpyFile, read_ranges, vector_file
 
 LINES = [2, 3, 5, 8, 9, 13, 14]
 
@@ -63,3 +63,36 @@ def test_the_head_of_an_array_has_one_size_whatever_it_tells() -> None:
 def test_an_unknown_ending_is_one_sentence(out: str) -> None:
     with pytest.raises(UsageError, match=r"should end with .npy, .parquet or .jsonl, or be -"):
         vector_file(out)
+
+
+def test_ranges_are_read_as_they_were_saved(tmp_path: Path) -> None:
+    ranges = np.array([[-1, 0.5, 2], [1, 0.5, 3]], np.float64)
+    np.save(tmp_path / "ranges.npy", ranges)
+    found = read_ranges(tmp_path / "ranges.npy")
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, ranges)
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        np.zeros((3, 2)),
+        np.zeros(2),
+        np.array([[1.0], [0.0]]),
+        np.array([[0.0], [np.nan]]),
+        np.array([["a"], ["b"]]),
+        np.array([[None], [{}]]),
+        b"",
+        b"\x93NUMPY\x01\x00",
+        b"not an array",
+    ],
+    ids=str,
+)
+def test_what_holds_no_ranges_is_one_sentence(held: np.ndarray | bytes, tmp_path: Path) -> None:
+    file = tmp_path / "ranges.npy"
+    if isinstance(held, bytes):
+        file.write_bytes(held)
+    else:
+        np.save(file, held)
+    with pytest.raises(DataError, match=r"cannot read ranges from .*ranges.npy: "):
+        read_ranges(file)

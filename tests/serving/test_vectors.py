@@ -114,7 +114,7 @@ def test_token_vectors_stand_beside_their_characters(model) -> None:
 
 
 def test_vectors_come_in_few_bits(model) -> None:
-    ranges = model.vector_ranges(TEXTS, dims=13)
+    ranges = model.vector_ranges(TEXTS, dims=13, precision="uint8")
     assert ranges.shape == (2, 13)
     plain = model.embed(TEXTS, dims=13)
     small = model.embed(TEXTS, dims=13, precision="uint8", ranges=ranges)

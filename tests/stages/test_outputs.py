@@ -8,7 +8,7 @@ from bertworks.core.errors import DataError, UsageError
 from bertworks.core.growing import note_of
 from bertworks.data.examples import TextExample
 from bertworks.stages.answer_settings import PredictSettings
-from bertworks.stages.outputs import MOST_REFUSED, Inputs, Tally, check_places, open_output
+from bertworks.stages.outputs import MOST_REFUSED, Inputs, Tally, finished_before, open_output
 
 
 @pytest.fixture
@@ -45,7 +45,16 @@ def test_rows_seen_before_are_passed_over_but_counted(settings: PredictSettings)
 def test_a_stream_cannot_be_gone_on_with(settings: PredictSettings, stream: str) -> None:
     given = PredictSettings(**{**vars(settings), stream: "-"})
     with pytest.raises(UsageError, match="--resume auto needs files"):
-        check_places(given)
+        finished_before(given)
+
+
+def test_the_model_that_is_asked_for_changes_does_not_take_the_output(
+    settings: PredictSettings,
+) -> None:
+    given = PredictSettings(**{**vars(settings), "out": str(settings.model / "a" / "out.jsonl")})
+    with pytest.raises(UsageError, match="so --out cannot lie in it; choose another"):
+        finished_before(given)
+    assert finished_before(PredictSettings(**{**vars(given), "resume": "never"})) is None
 
 
 def test_what_was_noted_comes_back(settings: PredictSettings) -> None:

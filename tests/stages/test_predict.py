@@ -348,3 +348,47 @@ def broken_off(chunks: Callable[..., Any]) -> Callable[..., Any]:
             yield chunk
 
     return some
+
+
+def test_answers_are_explained_on_request(
+    classifier: Path, write_rows: Write, tmp_path: Path, command: Run
+) -> None:
+    texts = ["River boat.", "Road " * 90, "Engine wheel motor!"]
+    data = write_rows(tmp_path / "data.jsonl", [{"text": text} for text in texts])
+    ended = command("predict", "--model", classifier, "--data", data, "--explain")
+    assert ended.code == 0, ended.err
+    found = answers_in(ended.out)
+    assert [answer.pop("explanation") is None for answer in found] == [False, True, False]
+    plain = command("predict", "--model", classifier, "--data", data)
+    assert found == answers_in(plain.out)
+    first = answers_in(ended.out)[0]
+    expected = opened(classifier).attribute(texts[0], label=first["label"]).as_json()
+    assert first["explanation"]["label"] == first["label"]
+    told, words = first["explanation"]["words"], expected["words"]
+    assert [word["piece"] for word in told] == ["River", "boat", "."]
+    assert [word["score"] for word in told] == pytest.approx([word["score"] for word in words])
+    assert "warning: 1 answers are not explained, for their inputs are longer" in ended.err
+
+
+def test_answers_that_cannot_be_explained_are_one_sentence(
+    pretrained: Path, classifier: Path, inputs: Path, command: Run
+) -> None:
+    words = ["predict", "--data", inputs, "--explain", "--model"]
+    said = command(*words, pretrained).refusal(2)
+    assert "the answers of fill_mask are not explained; those of classify, match" in said
+    said = command(*words, classifier, "--zero-shot", "boat", "car").refusal(2)
+    assert "--explain is for tasks that were learned" in said
+
+
+def test_a_finished_file_is_not_answered_again(
+    classifier: Path, inputs: Path, tmp_path: Path, command: Run
+) -> None:
+    out = tmp_path / "out.jsonl"
+    words = ["predict", "--model", classifier, "--data", inputs, "--out", out, "--json"]
+    first = command(*words, "--resume", "auto")
+    written = out.read_bytes()
+    again = command(*words, "--resume", "auto")
+    assert (again.code, again.out, out.read_bytes()) == (0, first.out, written)
+    assert f"{out} is finished already" in again.err
+    said = command(*words, "--resume", "auto", "--explain").refusal(2)
+    assert f"{out} was begun with explain = False, now True; choose another --out" in said

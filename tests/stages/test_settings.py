@@ -130,6 +130,7 @@ LIMITS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
     ("embed", "threads"): (COUNT, ["0"], ["1"]),
     ("export", "max_length"): ("a whole number of at least 8", ["7", "0"], ["8"]),
     ("embed", "max_length"): ("a whole number of at least 8", ["7", "0"], ["8"]),
+    ("embed", "dims"): (COUNT, ["0", "-1"], ["1"]),
 }
 
 
@@ -157,14 +158,14 @@ def test_a_number_just_within_its_limits_is_taken(name: str, setting: str) -> No
         assert Ramp.parse(found) == Ramp.parse(value)
 
 
-def test_no_number_but_the_seed_is_without_limits() -> None:
+def test_no_number_is_without_limits_but_the_seed_and_what_the_network_limits() -> None:
     numbers = {
         (name, setting.name)
         for name, command in COMMANDS.items()
         for setting in settings_of(command.settings)
         if {int, float, Ramp} & {setting.kind, *get_args(setting.kind)} and setting.name != "seed"
     }
-    assert numbers == LIMITS.keys()
+    assert numbers - {("embed", "layers")} == LIMITS.keys()
 
 
 def test_any_whole_number_is_a_seed() -> None:

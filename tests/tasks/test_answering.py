@@ -1,15 +1,19 @@
 """From examples to answers: one each, in order, whatever else is in the batch."""
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bertworks.core.errors import DataError, TrainingError
 from bertworks.data.examples import Found, QuestionExample, TextExample
 from bertworks.data.forms import make_example
-from bertworks.tasks.answering import BATCH_TOKENS, Answerer, windows_of
+from bertworks.tasks import answering
+from bertworks.tasks.answering import BATCH_TOKENS, Answerer, at_rest, in_chunks, windows_of
 from bertworks.tasks.catalog import KINDS, learn_task, make_task
 from bertworks.tasks.task import Answer, Task, TaskModel
 
@@ -153,3 +157,30 @@ def test_parts_that_no_window_shows_whole_are_counted(tokenizer, capsys) -> None
     assert "dev.jsonl: of 1 of 2 examples no window shows the whole question; raise" in first
     assert "no window shows the whole answer; raise --longest" in second
     assert "the answer has more pieces than may be given; raise --max-answer" in third
+
+
+@given(st.lists(st.integers(1, 40), max_size=30), st.integers(1, 7), st.integers(1, 90))
+def test_chunks_are_short_and_the_same_wherever_one_goes_on(
+    lengths: list[int], most: int, characters: int
+) -> None:
+    examples = [TextExample("x" * length, line=line) for line, length in enumerate(lengths)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answering, "CHUNK_CHARACTERS", characters)
+        chunks = list(in_chunks(examples, most=most))
+        for at in range(len(chunks)):
+            rest = chain.from_iterable(chunks[at:])
+            assert list(in_chunks(rest, most=most)) == chunks[at:]
+    assert list(chain.from_iterable(chunks)) == examples
+    for chunk in chunks:
+        assert 1 <= len(chunk) <= most
+        assert sum(example.num_characters for example in chunk[:-1]) < characters
+
+
+def test_a_model_at_rest_goes_on_as_it_was(model) -> None:
+    model.heads["classify"].train()
+    before = [part.training for part in model.modules()]
+    with at_rest(model):
+        assert not any(part.training for part in model.modules())
+    assert [part.training for part in model.modules()] == before
+    assert any(before)
+    model.eval()

@@ -202,3 +202,10 @@ def test_smooth_labels_give_a_share_to_all_alike(
     even = sum(map(loss, golds)) / len(golds)
     expected = (1 - smoothing) * loss(golds[0]) + smoothing * even
     assert loss(golds[0], smoothing) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("is_training", [True, False])
+def test_a_task_taken_on_learns_only_if_the_model_does(model, is_training: bool) -> None:
+    model.train(is_training)
+    model.add(make_task("match", ("x", "y")))
+    assert {part.training for part in model.heads["match"].modules()} == {is_training}

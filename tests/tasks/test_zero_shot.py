@@ -198,3 +198,10 @@ def test_right_labels_are_counted(choice, score) -> None:
     answers = [task.answer(np.array([0.9, 0.1, 0.0])), task.answer(np.array([0.9, 0.1, 0.0]))]
     found = score(task, answers, examples)
     assert found["accuracy"] == 0.5
+
+
+def test_labels_and_templates_that_are_no_unicode_are_refused() -> None:
+    with pytest.raises(UsageError, match="is empty, undescribed, not Unicode or given twice"):
+        Choice.of(["boat", "x\udcff"])
+    with pytest.raises(UsageError, match=r"must hold \{label\} once"):
+        ByVectors(Choice.of(["boat", "car"]), template="\udcff {label}")

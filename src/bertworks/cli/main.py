@@ -7,6 +7,7 @@ import sys
 from argparse import SUPPRESS, ArgumentParser, BooleanOptionalAction, RawTextHelpFormatter
 from contextlib import suppress
 from dataclasses import MISSING
+from io import TextIOWrapper
 from typing import Any, NoReturn
 
 from bertworks.cli.commands import COMMANDS
@@ -33,6 +34,8 @@ GROUPS = {"bertworks vocab": "Look at a vocabulary and change it."}  # commands 
 def main(words: list[str] | None = None) -> NoReturn:
     """Run one command; exit with 0, 1 (failed) or 2 (bad use)."""
     given = sys.argv[1:] if words is None else words
+    if isinstance(sys.stdout, TextIOWrapper):  # names of files need not be Unicode
+        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
     try:
         name, settings, as_json = parse(given)
         share_cores()

@@ -2,14 +2,16 @@
 
 Until it is whole, `OUT` lies beside its place as `OUT.partial`. `OUT.partial.json` tells how much
 of that is surely on the disk, how far the work had come then, and from what it is made; what lies
-behind is cut off before the work goes on.
+behind is cut off before the work goes on. Of a file that may be asked for again, `OUT.made.json`
+tells from what it was made.
 """
 
+import errno
 import hashlib
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,17 +19,22 @@ from bertworks.core.artifact import refuse_existing, sync_folder, write_synced
 from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.core.lock import hold
 
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 HEAD_BYTES = 1 << 16  # of an input, which tell it from another of the same size and time
 
 
 class Growing:
     """A file that is being written, and how far the work on it has come."""
 
-    def __init__(self, target: Path, file: IO[bytes], begun: dict[str, Any]) -> None:
+    def __init__(
+        self, target: Path, file: IO[bytes], begun: dict[str, Any], *, is_told: bool
+    ) -> None:
         self.target = target
         self.file = file
         self.begun = begun
+        self.is_told = is_told  # beside the whole file, from what it was made
         self.state: dict[str, Any] = {}
+        self.result: dict[str, Any] = {}  # what is said of the whole file, also when asked again
 
     def write(self, data: bytes) -> None:
         """Add to the end of the file."""
@@ -46,20 +53,29 @@ class Growing:
         self.file.flush()
         os.fsync(self.file.fileno())
         told = {"begun": self.begun, "size": size, "state": state}
-        note = note_of(self.target)
-        fresh = note.with_name(note.name + ".tmp")
-        write_synced(fresh, json.dumps(told, ensure_ascii=False).encode())
-        fresh.replace(note)
+        _write_note(note_of(self.target), told)
         self.state = state
 
     def publish(self, made: Path | None = None) -> None:
         """Let the file, or another one that was made of it, appear in its place."""
         partial = partial_of(self.target)
+        self._tell(made)
         (made or partial).replace(self.target)
         self.file.close()
         partial.unlink(missing_ok=True)
         note_of(self.target).unlink(missing_ok=True)
         sync_folder(self.target.parent)
+
+    def _tell(self, made: Path | None) -> None:
+        """Note from what the file is made that is about to appear."""
+        note = made_of(self.target)
+        if not self.is_told:
+            note.unlink(missing_ok=True)
+            return
+        # To open and close the file that grows once more would free the lock on it.
+        with made.open("rb") if made else nullcontext(self.file) as file:
+            likeness = _likeness(file)
+        _write_note(note, {"begun": self.begun, "file": likeness, "result": self.result})
 
 
 def partial_of(target: Path) -> Path:
@@ -72,6 +88,31 @@ def note_of(target: Path) -> Path:
     return target.with_name(target.name + ".partial.json")
 
 
+def made_of(target: Path) -> Path:
+    """Return what tells from what a whole file was made."""
+    return target.with_name(target.name + ".made.json")
+
+
+def finished(target: Path, begun: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what was said of a whole file that was made from the same; None: there is no file."""
+    if not target.is_file():
+        return None
+    told = _read_note(made_of(target), "file", "begun", "result")
+    with target.open("rb") as file:
+        is_made = told is not None and told["file"] == _likeness(file)
+    if told is None or not is_made:
+        raise UsageError(
+            f"{target} exists already, and nothing beside it tells that this made it; choose "
+            "another --out or remove it first"
+        )
+    if change := _change(told["begun"], begun):
+        raise UsageError(f"{target} {change}; choose another --out or remove it first")
+    with suppress(OSError):  # a kill may have left them
+        note_of(target).unlink(missing_ok=True)
+        partial_of(target).unlink(missing_ok=True)
+    return dict(told["result"])
+
+
 @contextmanager
 def growing(target: Path, begun: dict[str, Any], *, resume: bool, keep: bool) -> Iterator[Growing]:
     """Lend a file to be published when it is whole.
@@ -80,17 +121,17 @@ def growing(target: Path, begun: dict[str, Any], *, resume: bool, keep: bool) ->
     is sure is kept to be gone on with, or nothing is.
     """
     refuse_existing(target)
+    if target.is_dir():
+        raise UsageError(f"{target} is a folder; name a file in it")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         told = _told(target, begun, resume=resume)
-        if not hold(partial_of(target)):
-            raise UsageError(
-                f"another process is writing {target}; wait for it or choose another --out"
-            )
+        _claim(target)
+        told = told and _told(target, begun, resume=resume)
         with partial_of(target).open("r+b") as file:
             file.truncate(told.get("size", 0))
             file.seek(0, os.SEEK_END)
-            lent = Growing(target, file, begun)
+            lent = Growing(target, file, begun, is_told=resume)
             lent.state = told.get("state", {})
             try:
                 yield lent
@@ -98,8 +139,9 @@ def growing(target: Path, begun: dict[str, Any], *, resume: bool, keep: bool) ->
                 _leave(lent, keep=keep)
     except OSError as error:
         is_kept = note_of(target).exists()
+        remedy = "free some space" if error.errno in FULL else "mend that"
         raise ArtifactError(
-            f"cannot write {target}: {error.strerror or error}; free some space "
+            f"cannot write {target}: {error.strerror or error}; {remedy} "
             + ("and run it again with --resume auto" if is_kept else "or choose another --out")
         ) from error
 
@@ -109,11 +151,44 @@ def fingerprint(path: Path) -> str:
     found = hashlib.sha256()
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
         if file.is_file():
-            status = file.stat()
-            found.update(f"{file.name} {status.st_size} {status.st_mtime_ns}".encode())
             with file.open("rb") as stream:
-                found.update(stream.read(HEAD_BYTES))
+                found.update(os.fsencode(file.name) + _likeness(stream).encode())
     return found.hexdigest()
+
+
+def _likeness(file: IO[bytes]) -> str:
+    """Tell an open file from others whatever its name."""
+    status = os.fstat(file.fileno())
+    head = hashlib.sha256(os.pread(file.fileno(), HEAD_BYTES, 0)).hexdigest()
+    return f"{status.st_size} {status.st_mtime_ns} {head}"
+
+
+def _write_note(note: Path, told: dict[str, Any]) -> None:
+    """Put a note on the disk in one step."""
+    fresh = note.with_name(note.name + ".tmp")
+    write_synced(fresh, json.dumps(told).encode())
+    fresh.replace(note)
+
+
+def _read_note(note: Path, *keys: str) -> dict[str, Any] | None:
+    """Return what a note tells, if it is there and tells these."""
+    try:
+        told = json.loads(note.read_bytes())
+    except (FileNotFoundError, ValueError, RecursionError):
+        return None
+    return told if isinstance(told, dict) and told.keys() >= set(keys) else None
+
+
+def _claim(target: Path) -> None:
+    """Keep other processes from writing a file."""
+    partial = partial_of(target)
+    if not hold(partial):
+        raise UsageError(
+            f"another process is writing {target}; wait for it or choose another --out"
+        )
+    if target.is_file():  # another process has made it just now
+        partial.unlink()
+        refuse_existing(target)
 
 
 def _told(target: Path, begun: dict[str, Any], *, resume: bool) -> dict[str, Any]:
@@ -126,12 +201,12 @@ def _told(target: Path, begun: dict[str, Any], *, resume: bool) -> dict[str, Any
             f"{partial} is the beginning of an unfinished {target.name}; go on with --resume auto "
             f"or remove it"
         )
-    try:
-        told: dict[str, Any] = json.loads(note.read_bytes())
-        size, before = told["size"], told["begun"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ArtifactError(f"{note} is damaged; remove it and {partial}") from error
-    _refuse_change(partial, before, begun)
+    told = _read_note(note, "size", "begun", "state")
+    if told is None:
+        raise ArtifactError(f"{note} is damaged; remove it and {partial}")
+    if change := _change(told["begun"], begun):
+        raise UsageError(f"{partial} {change}; put that back as it was, or remove {partial}")
+    size = told["size"]
     if partial.stat().st_size < size:
         raise ArtifactError(
             f"{partial} has {partial.stat().st_size} bytes, but {size} were written; remove it"
@@ -139,13 +214,14 @@ def _told(target: Path, begun: dict[str, Any], *, resume: bool) -> dict[str, Any
     return told
 
 
-def _refuse_change(partial: Path, before: dict[str, Any], begun: dict[str, Any]) -> None:
+def _change(before: dict[str, Any], begun: dict[str, Any]) -> str | None:
+    """Say what was another when the work was begun, if anything was."""
     for key in sorted(begun.keys() | before.keys()):
         if before.get(key) != begun.get(key):
-            found = f"was begun with {key} = {before.get(key)!r}, now {begun.get(key)!r}"
             if key.startswith("content of "):
-                found = f"was begun before the {key} changed"
-            raise UsageError(f"{partial} {found}; put that back as it was, or remove {partial}")
+                return f"was begun before the {key} changed"
+            return f"was begun with {key} = {before.get(key)!r}, now {begun.get(key)!r}"
+    return None
 
 
 def _leave(lent: Growing, *, keep: bool) -> None:
@@ -156,8 +232,9 @@ def _leave(lent: Growing, *, keep: bool) -> None:
         lent.file.close()  # a full disk may fail again here
     partial, note = partial_of(lent.target), note_of(lent.target)
     with suppress(OSError, ValueError):
-        if keep and lent.state:
-            os.truncate(partial, json.loads(note.read_bytes())["size"])
+        told = _read_note(note, "size") or {}
+        if keep and told.get("size"):
+            os.truncate(partial, told["size"])
             return
         note.unlink(missing_ok=True)
         partial.unlink(missing_ok=True)

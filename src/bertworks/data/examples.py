@@ -12,6 +12,13 @@ class Example:
     line: int = 0  # where it stands in its file
     source: str | None = field(default=None, compare=False)  # where its text is from, if told
 
+    @property
+    def num_characters(self) -> int:
+        """How long all that it says is together."""
+        values = vars(self).values()
+        several = (value if isinstance(value, tuple) else (value,) for value in values)
+        return sum(len(one) for own in several for one in own if isinstance(one, str))
+
 
 @dataclass(frozen=True)
 class TextExample(Example):

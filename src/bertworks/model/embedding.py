@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from bertworks.core.batch import Layout
 from bertworks.core.errors import UsageError
+from bertworks.core.lines import is_unicode
 from bertworks.model.encoder import pool_texts
 
 # As the vectors of tokens are pooled: weighted counts later tokens more, last takes the last one,
@@ -73,17 +74,20 @@ class EmbeddingRecipe:
                 f"there is no prompt {prompt!r}; the prompts of this model are: "
                 f"{', '.join(self.prompts) or 'none'} (a text of your own ends in a space or colon)"
             )
-        return self.prompts.get(prompt, prompt)
+        text = self.prompts.get(prompt, prompt)
+        if not is_unicode(text):
+            raise UsageError(f"the prompt {text!r} holds half of a surrogate pair; remove it")
+        return text
 
     def finish(self, pooled: np.ndarray, dims: int | None = None) -> np.ndarray:
         """Return pooled vectors behind the dense layers, cut, and normalized if they should be."""
         vectors = torch.from_numpy(pooled)
         for layer in self.layers:
             vectors = layer.apply(vectors)
-        if dims is not None and not 1 <= dims <= vectors.shape[1]:
+        size = vectors.shape[1]
+        if dims is not None and (not isinstance(dims, int) or not 1 <= dims <= size):
             raise UsageError(
-                f"dims is {dims}; the vectors have {vectors.shape[1]} numbers, so choose from 1 to "
-                f"{vectors.shape[1]}"
+                f"dims is {dims!r}; the vectors have {size} numbers, so choose from 1 to {size}"
             )
         vectors = vectors[:, :dims]
         return (functional.normalize(vectors, eps=1e-12) if self.normalize else vectors).numpy()

@@ -1,5 +1,6 @@
 """Which layers of an encoder the vectors of tokens come from, and how several become one."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
@@ -24,7 +25,7 @@ class LayerMix:
     @classmethod
     def of(cls, layers: Layers, mix: Mix, *, num_layers: int) -> Self:
         """Choose layers of a network; negative numbers count from its end."""
-        asked = (layers,) if isinstance(layers, int) else tuple(layers)
+        asked = tuple(layers) if isinstance(layers, Sequence) else (layers,)
         if not asked:
             raise UsageError("layers is empty; name one at least, as -1 for the last")
         for layer in asked:
@@ -59,11 +60,14 @@ def _weights(mix: Mix, count: int) -> tuple[float, ...] | None:
         return None
     if mix == "mean":
         return (1 / count,) * count
-    if isinstance(mix, str):
-        raise UsageError(f"mix {mix!r} is not known; use mean, concat or one weight for each layer")
-    weights = tuple(float(weight) for weight in mix)
+    try:
+        weights = tuple(float(weight) for weight in mix)
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"mix {mix!r} is not known; use mean, concat or one weight for each layer"
+        ) from error
     total = sum(weights)
-    if len(weights) != count or not total:
+    if len(weights) != count or not total or not math.isfinite(total):
         raise UsageError(
             f"mix is {weights}; {count} layers need as many weights, with a sum other than 0"
         )

@@ -3,7 +3,7 @@
 The numbers are those that other libraries give, so that their indexes take them.
 """
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -23,6 +23,21 @@ def check_precision(precision: str, ranges: np.ndarray | None) -> None:
             f"{precision} vectors need ranges, or each would depend on its neighbours; give "
             "ranges=model.vector_ranges(texts) of some hundred texts like yours"
         )
+
+
+def as_ranges(given: Any) -> np.ndarray:
+    """Return ranges as they are counted with; anything else stops."""
+    try:
+        found = np.asarray(given, np.float32)
+    except (TypeError, ValueError):
+        found = np.empty(0, np.float32)
+    is_range = found.ndim == 2 and len(found) == 2 and bool(np.isfinite(found).all())
+    if not is_range or (found[0] > found[1]).any():
+        raise UsageError(
+            "ranges are two rows of finite numbers, the least and the greatest of each number, "
+            "which these are not; make them of texts with the same settings as the vectors"
+        )
+    return found
 
 
 def ranges_of(vectors: np.ndarray) -> np.ndarray:
@@ -47,8 +62,7 @@ def quantize(
     if precision.endswith("binary"):
         packed = np.packbits(vectors > 0, axis=1)
         return packed if precision == "ubinary" else _signed(packed)
-    assert ranges is not None  # as was checked
-    steps = _steps(vectors, np.asarray(ranges, np.float32))
+    steps = _steps(vectors, as_ranges(ranges))
     return steps if precision == "uint8" else _signed(steps)
 
 

@@ -11,6 +11,7 @@ from bertworks.core.errors import UsageError
 from bertworks.data.packing import Features, flatten
 from bertworks.model.encoder import Encoder
 from bertworks.serving.text_pieces import TextPiece, read_input
+from bertworks.tasks.answering import at_rest
 from bertworks.tasks.task import TaskModel
 from bertworks.tokenizer.tokenizer import Tokenizer
 
@@ -44,5 +45,6 @@ def look(
         )
     tokens, segments, pieces = read_input(texts, tokenizer, longest=config.max_positions)
     batch = flatten([Features(tokens, segments)]).to(machine.device)
-    layers = [weights[0].float().cpu().numpy() for weights in encoder.attention(batch)]
+    with at_rest(model):
+        layers = [weights[0].float().cpu().numpy() for weights in encoder.attention(batch)]
     return AttentionWeights(pieces, np.stack(layers))

@@ -19,7 +19,7 @@ from bertworks.core.errors import UsageError
 from bertworks.data.packing import Features, flatten
 from bertworks.model.encoder import Encoder
 from bertworks.serving.text_pieces import TextPiece, read_input
-from bertworks.tasks.answering import BATCH_TOKENS
+from bertworks.tasks.answering import BATCH_TOKENS, at_rest
 from bertworks.tasks.task import Task, TaskModel
 from bertworks.tokenizer.tokenizer import Tokenizer
 
@@ -91,8 +91,8 @@ class Attributor:
         if self.method not in get_args(Method):
             known = " or ".join(get_args(Method))
             raise UsageError(f"method {self.method!r} is not known; use {known}")
-        if self.steps < 1:
-            raise UsageError(f"steps is {self.steps}; the least is 1")
+        if not isinstance(self.steps, int) or self.steps < 1:
+            raise UsageError(f"steps is {self.steps!r}; it is a whole number, and the least is 1")
         if not isinstance(self.model.encoder, Encoder):
             raise UsageError(
                 "this backend has no gradients; load the model with the backend torch to explain"
@@ -168,7 +168,8 @@ class Attributor:
         table = self.model.encoder.embeddings.pieces
         hook = table.register_forward_hook(lambda module, given, found: vectors.flatten(0, 1))
         try:
-            logits = self.model.logits(batch, self.task.name).float()
+            with at_rest(self.model):
+                logits = self.model.logits(batch, self.task.name).float()
         finally:
             hook.remove()
         if self.task.labels:

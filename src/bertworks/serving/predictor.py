@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, Unpack, cast, get_args
 
@@ -27,7 +26,7 @@ from bertworks.serving.vectors import (
     VectorForm,
     VectorShape,
 )
-from bertworks.tasks.answering import CHUNK, Answered, Answerer
+from bertworks.tasks.answering import CHUNK, Answered, Answerer, in_chunks
 from bertworks.tasks.catalog import KINDS
 from bertworks.tasks.embed import Embed
 from bertworks.tasks.fill_mask import FillMask
@@ -246,8 +245,7 @@ class Predictor:
     ) -> Iterator[Answered]:
         """Yield each example with the label whose vector lies closest to its own."""
         labels = self.embed(task.texts, normalize=True)
-        rest = iter(examples)
-        while chunk := list(islice(rest, CHUNK)):
+        for chunk in in_chunks(examples, most=CHUNK):
             single, refused = single_texts(chunk)
             for found in refused:
                 if refuse is not None:
@@ -328,7 +326,8 @@ class Predictor:
 
     def vector_ranges(self, texts: Sequence[str], **asked: Any) -> np.ndarray:
         """Return the least and the greatest of each number of vectors, which int8 ones need."""
-        return ranges_of(self.embed(texts, **asked))
+        floats: dict[str, Any] = {**asked, "precision": "float32", "ranges": None}
+        return ranges_of(self.embed(texts, **floats))
 
     def embed_tokens(
         self, texts: Sequence[str], *, layers: Layers = LAST, mix: Mix = "mean"
@@ -355,5 +354,10 @@ class Predictor:
         """
         asked = self.task_named(task)
         (example,) = self._as_examples([item], asked)
-        attributor = Attributor(self.model, asked, self.tokenizer, self.machine, method, steps)
-        return attributor.attribute(example, label)
+        return self.attributor(asked, method, steps=steps).attribute(example, label)
+
+    def attributor(
+        self, task: Task, method: Method = "integrated-gradients", *, steps: int = 32
+    ) -> Attributor:
+        """Return what explains the answers of a task, if they can be explained."""
+        return Attributor(self.model, task, self.tokenizer, self.machine, method, steps)

@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bertworks.core.errors import UsageError
-from bertworks.core.growing import Growing, partial_of
+from bertworks.core.errors import DataError, UsageError
+from bertworks.core.growing import Growing
 from bertworks.core.optional import import_optional
+from bertworks.model.vector_precision import as_ranges
 
 HEAD_BYTES = 128  # of a .npy, whatever its number of rows
 ROWS_OF_A_GROUP = 4096  # of a .parquet
@@ -43,6 +44,14 @@ def vector_file(out: str) -> VectorFile:
     if out == "-" or suffix in (".jsonl", ".ndjson"):
         return JsonLines()
     raise UsageError(f"--out is {out}; its name should end with .npy, .parquet or .jsonl, or be -")
+
+
+def read_ranges(file: Path) -> np.ndarray:
+    """Return the least and the greatest of each number from a .npy, [2, D]."""
+    try:
+        return as_ranges(np.load(file, allow_pickle=False))
+    except (OSError, EOFError, ValueError, UsageError) as error:
+        raise DataError(f"cannot read ranges from {file}: {error}") from error
 
 
 class JsonLines:
@@ -115,7 +124,8 @@ class ParquetFile:
 
     def publish(self, file: Growing, dtype: str, size: int) -> None:
         """Turn the rows into a table and let it appear in its place."""
-        rows = np.memmap(partial_of(file.target), _row(dtype, size), "r")
+        # To open and close it once more would free the lock on it.
+        rows: Any = np.memmap(file.file, _row(dtype, size), "r")
         made = file.target.with_name(file.target.name + ".partial.parquet")
         with made.open("wb") as stream:
             self._write(rows, stream, size)

@@ -22,7 +22,7 @@ from bertworks.model.layer_mix import LAST, LayerMix, Layers, Mix
 from bertworks.model.vector_precision import VectorPrecision, check_precision, quantize
 from bertworks.serving.inputs import refuse_others_than_texts
 from bertworks.serving.text_pieces import TextPiece, pieces_of
-from bertworks.tasks.answering import BATCH_TOKENS
+from bertworks.tasks.answering import BATCH_TOKENS, at_rest
 from bertworks.tasks.task import TaskModel
 from bertworks.tokenizer.tokenizer import Tokenizer
 
@@ -180,7 +180,7 @@ class Embedder:
         """Yield batches with the places of their windows and the vectors of their tokens."""
         for places, batch in length_sorted_batches(windows, budget=BATCH_TOKENS):
             moved = batch.to(self.machine.device)
-            with self.machine.autocast():
+            with at_rest(self.model), self.machine.autocast():
                 hidden = self._hidden(moved, mix)
             yield places, moved, hidden.float()
 

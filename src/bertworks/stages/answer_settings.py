@@ -10,6 +10,7 @@ from typing import Literal
 from bertworks.stages.setting_groups import (
     BackendSettings,
     MachineSettings,
+    ShapeSettings,
     VectorSettings,
     ZeroShotSettings,
 )
@@ -28,11 +29,15 @@ class PredictSettings:
     task: str | None = None
     """Which of the model's tasks answers; by default its first."""
     without_training: ZeroShotSettings = ZeroShotSettings()
+    explain: bool = False
+    """Add to each answer what every piece and word of its input speaks for it, some thirty times
+    slower; for tasks that judge a whole text or pair."""
     columns: tuple[str, ...] = ()
     """Other column names, as text=sentence, or their numbers where a file has no header, as text=4;
     may be given several times."""
     resume: Literal["never", "auto"] = "never"
-    """auto goes on with an --out that was left unfinished, to the same bytes."""
+    """auto goes on with an --out that was left unfinished, to the same bytes; one that is finished
+    is not made again."""
     machine: MachineSettings = MachineSettings()
     runtime: BackendSettings = BackendSettings()
 
@@ -53,10 +58,12 @@ class EmbedSettings:
     """Other column names, as text=sentence, or their numbers where a file has no header, as text=4;
     may be given several times."""
     vectors: VectorSettings = VectorSettings()
+    shape: ShapeSettings = ShapeSettings()
     prompt: str | None = None
     """Name of one of the model's prompts, or the very words to put before each text; an empty one
     is none; by default as the model says."""
     resume: Literal["never", "auto"] = "never"
-    """auto goes on with an --out that was left unfinished, to the same bytes."""
+    """auto goes on with an --out that was left unfinished, to the same bytes; one that is finished
+    is not made again."""
     machine: MachineSettings = MachineSettings()
     runtime: BackendSettings = BackendSettings()

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from bertworks.core.artifact import refuse_existing
 from bertworks.core.errors import DataError, UsageError
-from bertworks.core.growing import Growing, fingerprint, growing
+from bertworks.core.growing import Growing, fingerprint, finished, growing
 from bertworks.core.lines import estimate_lines
 from bertworks.core.progress import say
 from bertworks.core.quarantine import Quarantine
@@ -21,7 +21,7 @@ from bertworks.stages.answer_settings import EmbedSettings, PredictSettings
 MOST_WARNINGS = 20
 MOST_REFUSED = 1000  # beyond this rows that the model cannot read are counted but not kept
 STREAM = "-"  # standard input or standard output
-FREE = {"out", "resume", "model", "data"}  # folders and files are told by their content
+FREE = {"out", "resume", "model", "data", "ranges"}  # what is read is told by its content
 
 
 class Output(Protocol):
@@ -114,12 +114,24 @@ class Inputs:
         self.quarantine.num_bad += uncounted
 
 
-def check_places(settings: PredictSettings | EmbedSettings) -> None:
-    """Stop before a model is opened for an output that cannot be written."""
-    if settings.out != STREAM:
-        refuse_existing(Path(settings.out))
+def finished_before(settings: PredictSettings | EmbedSettings) -> dict[str, Any] | None:
+    """Return what was said of an output that is whole; stop for one that cannot be written."""
     if settings.resume == "auto" and STREAM in (settings.data, settings.out):
         raise UsageError("--resume auto needs files: a stream cannot be read or written again")
+    if settings.out == STREAM:
+        return None
+    out = Path(settings.out)
+    if settings.resume == "auto" and settings.model.resolve() in out.resolve().parents:
+        raise UsageError(
+            f"--resume auto asks whether {settings.model} has changed, so --out cannot lie in it; "
+            "choose another --out"
+        )
+    result = finished(out, _begun(settings)) if settings.resume == "auto" else None
+    if result is None:
+        refuse_existing(out)
+        return None
+    say(f"{out} is finished already")
+    return {**result, "out": settings.out}
 
 
 @contextmanager
@@ -145,4 +157,6 @@ def _begun(settings: PredictSettings | EmbedSettings) -> dict[str, Any]:
     told["content of the model"] = fingerprint(settings.model)
     if settings.data != STREAM:
         told["content of the data"] = fingerprint(Path(settings.data))
+    if isinstance(settings, EmbedSettings) and settings.shape.ranges is not None:
+        told["content of the ranges"] = fingerprint(settings.shape.ranges)
     return told

@@ -1,13 +1,16 @@
 """predict: a model and inputs -> one JSON line of answer for each."""
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
-from bertworks.core.progress import progress
+from bertworks.core.errors import DataError, UsageError
+from bertworks.core.progress import progress, say
 from bertworks.data.examples import Example
+from bertworks.serving.attributions import Attributor
 from bertworks.serving.predictor import Predictor, load
 from bertworks.stages.answer_settings import PredictSettings
-from bertworks.stages.outputs import STREAM, Inputs, Output, Tally, check_places, open_output
+from bertworks.stages.outputs import Inputs, Output, Tally, finished_before, open_output
 from bertworks.stages.zero_shot import zero_shot_task
 from bertworks.tasks.catalog import KINDS
 from bertworks.tasks.task import Answer, Task
@@ -16,34 +19,67 @@ from bertworks.tasks.zero_shot import ByVectors
 
 def run(settings: PredictSettings) -> dict[str, Any]:
     """Answer every input in order; rows without an answer are counted and named."""
-    check_places(settings)
+    if (result := finished_before(settings)) is not None:
+        return result
     predictor = load(settings.model, **vars(settings.machine), **vars(settings.runtime))
     zero_shot = zero_shot_task(predictor, settings.without_training)
     task = zero_shot or predictor.task_named(settings.task)
+    explain = _explanations(settings, predictor)
     inputs = Inputs(settings, form=KINDS[task.kind].form)
     with open_output(settings) as (output, tally, file):
-        _answer(predictor, task, inputs, output, tally)
+        _Work(predictor, task, inputs, explain).answer(output, tally)
         inputs.require_some(tally)
-        if file is not None:
-            file.publish()
-    num_bad = inputs.tell_bad("answer")
-    if settings.out == STREAM:
-        return {}  # standard output belongs to the answers
-    return {"out": settings.out, "answered": tally.num_answered, "bad_rows": num_bad}
+        num_bad = inputs.tell_bad("answer")
+        if file is None:
+            return {}  # standard output belongs to the answers
+        file.result = {"out": settings.out, "answered": tally.num_answered, "bad_rows": num_bad}
+        file.publish()
+        return file.result
 
 
-def _answer(
-    predictor: Predictor, task: Task | ByVectors, inputs: Inputs, output: Output, tally: Tally
-) -> None:
-    """Write the answers chunk by chunk; after each, what is written is sure."""
-    seen = tally.num_seen
-    with progress("answering", total=inputs.estimate(), unit="texts", already=seen) as meter:
-        for chunk in predictor.answer_chunks(inputs.after(tally), task):
-            output.write("".join(_line(*pair) for pair in chunk.pairs).encode())
-            tally.count(len(chunk.pairs), chunk.refused)
-            output.commit(tally.as_json())
-            meter.advance(len(chunk.pairs))
+@dataclass
+class _Work:
+    """Inputs on their way to being answered."""
+
+    predictor: Predictor
+    task: Task | ByVectors
+    inputs: Inputs
+    explain: Attributor | None
+    num_unexplained: int = 0
+
+    def answer(self, output: Output, tally: Tally) -> None:
+        """Write the answers chunk by chunk; after each, what is written is sure."""
+        seen, estimate = tally.num_seen, self.inputs.estimate()
+        with progress("answering", total=estimate, unit="texts", already=seen) as meter:
+            for chunk in self.predictor.answer_chunks(self.inputs.after(tally), self.task):
+                output.write("".join(self._line(*pair) for pair in chunk.pairs).encode())
+                tally.count(len(chunk.pairs), chunk.refused)
+                output.commit(tally.as_json())
+                meter.advance(len(chunk.pairs))
+        if self.num_unexplained:
+            say(
+                f"warning: {self.num_unexplained} answers are not explained, for their inputs are "
+                "longer than the network reads at once"
+            )
+
+    def _line(self, example: Example, answer: Answer) -> str:
+        told = {"line": example.line, **answer}
+        if self.explain is not None:
+            told["explanation"] = self._explanation(self.explain, example, answer)
+        return json.dumps(told, ensure_ascii=False) + "\n"
+
+    def _explanation(self, explain: Attributor, example: Example, answer: Answer) -> Any:
+        try:
+            return explain.attribute(example, answer.get("label")).as_json()
+        except DataError:
+            self.num_unexplained += 1
+            return None
 
 
-def _line(example: Example, answer: Answer) -> str:
-    return json.dumps({"line": example.line, **answer}, ensure_ascii=False) + "\n"
+def _explanations(settings: PredictSettings, predictor: Predictor) -> Attributor | None:
+    """Return what explains answers, if that is asked for."""
+    if not settings.explain:
+        return None
+    if settings.without_training.zero_shot:
+        raise UsageError("--explain is for tasks that were learned; leave it or --zero-shot out")
+    return predictor.attributor(predictor.task_named(settings.task))

@@ -356,3 +356,23 @@ class OnnxSettings:
     """Operators of an ONNX file: those of ONNX Runtime, or only such as every runtime knows."""
     data: Path | None = None
     """Texts, or labelled examples of the model's task, on which an ONNX file is compared."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShapeSettings:
+    """What vectors are made of, and in which numbers they are written."""
+
+    layers: tuple[int, ...] = ()
+    """Layers that the vectors come from: 1 is the first, -1 the last, 0 what enters the first; by
+    default the last."""
+    mix: Literal["mean", "concat"] = "mean"
+    """How several layers become one: their mean, or all side by side."""
+    dims: Count | None = None
+    """Keep so many numbers of each vector, its first ones, before it is normalized; by default
+    all."""
+    numbers: Literal["float32", "int8", "uint8", "binary", "ubinary"] = "float32"
+    """What each number becomes: int8 and uint8 are 255 steps of its range, binary and ubinary one
+    bit, eight to a byte."""
+    ranges: Path | None = None
+    """int8, uint8: ranges of the numbers as .npy, or a file of some hundred texts to take them
+    from, which --data may be; those are kept beside --out."""

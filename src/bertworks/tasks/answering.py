@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from bertworks.core.ahead import ahead
 from bertworks.core.batch import Batch
@@ -22,6 +24,7 @@ from bertworks.tokenizer.tokenizer import Tokenizer
 
 BATCH_TOKENS = 4096
 CHUNK = 1024  # examples answered at once
+CHUNK_CHARACTERS = 1_000_000  # of which a chunk has hardly more, for long examples take memory
 Refused = tuple[Any, DataError]  # an example and why it has no answer
 
 
@@ -69,8 +72,7 @@ class Answerer:
         refuse: Callable[[Any, DataError], None] | None,
     ) -> Iterator[tuple[list[Any], list[list[Features]], list[Refused]]]:
         """Yield chunks of examples with their windows, and of those that cannot be read."""
-        rest = iter(examples)
-        while chunk := list(islice(rest, self.chunk)):
+        for chunk in in_chunks(examples, most=self.chunk):
             read, windows, refused = [], [], []
             for example in chunk:
                 try:
@@ -89,6 +91,33 @@ class Answered:
 
     pairs: list[tuple[Any, Answer]]
     refused: list[Refused]
+
+
+def in_chunks(examples: Iterable[Any], *, most: int) -> Iterator[list[Any]]:
+    """Yield examples in lists that are short, and depend on nothing but the examples in them."""
+    chunk: list[Any] = []
+    num_characters = 0
+    for example in examples:
+        chunk.append(example)
+        num_characters += example.num_characters
+        if len(chunk) >= most or num_characters >= CHUNK_CHARACTERS:
+            yield chunk
+            chunk, num_characters = [], 0
+    if chunk:
+        yield chunk
+
+
+@contextmanager
+def at_rest(model: nn.Module) -> Iterator[None]:
+    """Let a model compute without dropout, whatever it was made or trained for."""
+    trained = [part for part in model.modules() if part.training]
+    for part in trained:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part in trained:
+            part.training = True
 
 
 def windows_of(
@@ -122,12 +151,10 @@ def _logit_rows(
     model: TaskModel, task: Task, windows: Sequence[Features], machine: Machine
 ) -> list[np.ndarray]:
     """Return the logits of each window, computed in batches of like length."""
-    was_training = model.training
-    model.eval()
     rows: list[np.ndarray] = [np.empty(0)] * len(windows)
     for places, batch in length_sorted_batches(windows, budget=BATCH_TOKENS):
         moved = batch.to(machine.device)
-        with machine.autocast():
+        with at_rest(model), machine.autocast():
             logits = model.logits(moved, task.name)
         if not logits.isfinite().all():
             raise TrainingError(
@@ -136,7 +163,6 @@ def _logit_rows(
             )
         for place, part in zip(places, _by_text(logits, batch, task.name), strict=True):
             rows[place] = part
-    model.train(was_training)
     return rows
 
 

@@ -166,7 +166,7 @@ class TaskModel(nn.Module):
     def add(self, task: Task) -> None:
         """Take on one more task, whose head starts as it was made."""
         self.tasks[task.name] = task
-        self.heads[task.name] = task.head(self.config)
+        self.heads[task.name] = task.head(self.config).train(self.training)
 
     @property
     def config(self) -> EncoderConfig:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from bertworks.core.batch import Target
 from bertworks.core.errors import DataError, UsageError
+from bertworks.core.lines import is_unicode
 from bertworks.core.pieces import IGNORE
 from bertworks.data.examples import TextExample
 from bertworks.data.packing import Features, Goal, join_pieces
@@ -51,7 +52,9 @@ class Choice:
         described: dict[str, str] = {}
         for name, description in pairs:
             if not _is_said(name) or not _is_said(description) or name in described:
-                raise UsageError(f"the label {name!r} is empty, undescribed or given twice")
+                raise UsageError(
+                    f"the label {name!r} is empty, undescribed, not Unicode or given twice"
+                )
             if description in described.values():
                 raise UsageError(
                     f"the label {name!r} is described as another one is; describe them differently"
@@ -302,13 +305,13 @@ def _described(item: Any) -> tuple[Any, Any]:
 
 
 def _is_said(text: Any) -> bool:
-    return isinstance(text, str) and bool(text.strip())
+    return isinstance(text, str) and bool(text.strip()) and is_unicode(text)
 
 
 def _checked(template: str | None, way: Way) -> str:
     pattern = TEMPLATES[way] if template is None else template
     for slot in SLOTS[way]:
-        if pattern.count(slot) != 1:
+        if pattern.count(slot) != 1 or not is_unicode(pattern):
             raise UsageError(
                 f"the template {pattern!r} must hold {slot} once, such as {TEMPLATES[way]!r}"
             )
