@@ -146,6 +146,18 @@ def test_at_a_temperature_of_one_every_example_comes_once_an_epoch() -> None:
     assert orders[0] != orders[1] != orders[2]
 
 
+@pytest.mark.parametrize("temperature", [1.0, 5.0])
+def test_the_examples_of_steps_are_counted_as_they_come(temperature: float) -> None:
+    batches = mixed(temperature=temperature)
+    alone = ExampleBatches(make_windows(23), batch_size=4)
+    for made in (batches, alone):
+        seen = 0
+        for step in range(30):
+            assert made.num_seen(step) == seen
+            seen += len({i for part in made.at(step) for i in part.ids})
+        assert made.num_seen(30) == seen
+
+
 def test_a_mixed_batch_does_not_depend_on_what_was_asked_before() -> None:
     batches = mixed()
     later = [batches.at(step) for step in (17, 3, 28)]

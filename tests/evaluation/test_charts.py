@@ -75,6 +75,11 @@ def test_ranges_stay_in_their_frame(rows) -> None:
     assert all(0 <= x <= WIDTH for x, _, _ in drawn)
 
 
+def test_the_line_of_zero_is_named_once_where_ranges_begin_or_end_at_it() -> None:
+    chart = forest_chart([Estimate("below", -0.3, -0.5, -0.1)])
+    assert chart.count(">0.000<") == 1
+
+
 def test_a_matrix_of_98_labels_is_a_small_picture_with_all_their_names() -> None:
     labels = [f"language-{number}" for number in range(98)]
     counts = [[(row * 31 + column * 17) % 7 + 1 for column in range(98)] for row in range(98)]

@@ -1,10 +1,11 @@
 """Scores on dev: of one task as they are, of several under their names and with their mean."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from bertworks.core.errors import UsageError
+from bertworks.core.errors import DataError, UsageError
 from bertworks.data.examples import TextExample
 from bertworks.evaluation.dev_scores import DevScores, DevSet
 from bertworks.evaluation.scoring import Judge
@@ -28,12 +29,14 @@ class Shifting(Classify):
 def make_scores(config, tokenizer, machine):
     """Make the scores of tasks with drawn weights."""
 
-    def make(*tasks: Classify, choose_by: str | None = None) -> DevScores:
+    def make(
+        *tasks: Classify, choose_by: str | None = None, texts: Sequence[str] = TEXTS
+    ) -> DevScores:
         model = TaskModel(config, tasks, seed=3, deviation=0.3)
         sets = {}
         for task in tasks:
-            labels = task.labels * 3
-            examples = [TextExample(t, label=labels[n], line=n) for n, t in enumerate(TEXTS)]
+            labels = task.labels * len(texts)
+            examples = [TextExample(t, label=labels[n], line=n) for n, t in enumerate(texts)]
             sets[task.name] = DevSet(examples, windows_of(task, examples, tokenizer, longest=67))
         return DevScores(model, tokenizer, sets, machine=machine, choose_by=choose_by)
 
@@ -73,10 +76,27 @@ def test_a_score_that_there_is_not_is_named_with_those_there_are(make_scores) ->
 
 def test_tasks_that_can_be_tuned_are_and_others_stay(make_scores) -> None:
     plain = named("mood", "bad", "good")
-    scores = make_scores(plain, Shifting(("a", "b"), name="shift"))
+    scores = make_scores(plain, Shifting(("a", "b"), name="shift"), texts=TEXTS * 2)
     scores.tune()
     assert scores.model.tasks["mood"].options == plain.options
     assert scores.model.tasks["shift"].labels == ("tuned", "b")
+
+
+def test_too_few_examples_leave_the_threshold_and_that_is_said(make_scores, capsys) -> None:
+    scores = make_scores(Shifting(("a", "b"), name="shift"), texts=(TEXTS * 2)[1:])
+    scores.tune()
+    assert scores.model.tasks["shift"].labels == ("a", "b")
+    said = capsys.readouterr().err
+    assert "the threshold of shift stays as it was: 9 examples are too few to tell it" in said
+
+
+def test_dev_that_tells_no_score_at_all_is_one_sentence(config, tokenizer, machine) -> None:
+    task = make_task("embed", ("other", "same"))
+    examples = [TextExample(text, text[::-1], label="same") for text in TEXTS]
+    dev = DevSet(examples, windows_of(task, examples, tokenizer, longest=67))
+    model = TaskModel(config, [task], seed=3)
+    with pytest.raises(DataError, match="no score of embed: all pairs have the same label, so"):
+        DevScores(model, tokenizer, {"embed": dev}, machine=machine).score()
 
 
 def test_other_scores_are_chosen_from_in_the_same_way(make_scores) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bertworks.data.examples import TaggedExample, TextExample
+from bertworks.data.examples import Found, QuestionExample, TaggedExample, TextExample
 from bertworks.evaluation.dev_scores import DevSet
 from bertworks.evaluation.floors import Floors, SeedScores, has_collapsed, majority_metrics
 from bertworks.tasks.answering import windows_of
@@ -24,6 +24,10 @@ def floor(tokenizer: Tokenizer) -> Callable[[Task, list[Any]], dict[str, float]]
         return majority_metrics(task, dev, tokenizer)
 
     return score
+
+
+def questions(*answers: str) -> QuestionExample:
+    return QuestionExample("who?", "cat dog", tuple(Found(text, 0) for text in answers), line=1)
 
 
 def texts(labels: str) -> list[TextExample]:
@@ -66,6 +70,14 @@ def test_numbers_have_their_mean_and_several_labels_their_general_chance(floor) 
 
 def test_answers_that_lie_in_the_texts_have_no_floor(floor) -> None:
     assert floor(make_task("choose"), []) == {}
+    assert floor(make_task("answer"), [questions("cat")]) == {}
+
+
+def test_questions_of_which_some_have_no_answer_get_none(floor) -> None:
+    examples = [questions(), questions("cat"), questions()]
+    found = floor(make_task("answer", nullable=True), examples)
+    assert found["f1"] == found["exact_match"] == pytest.approx(2 / 3)
+    assert floor(make_task("answer", nullable=True), [questions()] * 2) == {}
 
 
 def test_gold_that_is_all_alike_has_no_floor_for_one_answer_is_right(floor) -> None:

@@ -152,6 +152,8 @@ def test_answers_of_one_example_make_a_report_without_ranges() -> None:
     report = Report(title="t", parts=answer_parts(judge, gallery))
     text = read(report.html())
     assert "1 example says very little" in text
+    assert "same label, so accuracy alone is told" in text
+    assert "expected calibration error" not in text
     assert "No example has the label yes" in text
     assert [list(map(sum, [row])) for row in report.as_json()["confusion"]["counts"]] == [[1], [0]]
     assert report.as_json()["scores"]["scores"][0]["low"] is None

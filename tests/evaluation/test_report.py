@@ -109,6 +109,12 @@ def test_any_text_at_all_leaves_the_page_whole(text: str) -> None:
     assert read(page).tags == read(plain).tags
 
 
+def test_a_difference_with_its_range_stays_on_one_line() -> None:
+    page = Page("t")
+    page.table(("difference",), [("-0.270 [-0.350, -0.185]",), ("1.0e-04 [0, 2.5]",), ("–",)])
+    assert page.html().count("<td class=number>") == 3
+
+
 def test_columns_of_numbers_end_at_the_right() -> None:
     page = Page("t")
     page.table(

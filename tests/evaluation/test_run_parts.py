@@ -56,6 +56,8 @@ def test_findings_are_shown_and_none_is_said_to_be_none() -> None:
     assert rows_of(Findings((found,))) == [
         ["warning", "leaks", "3", "3 rows are in both", "remove them"]
     ]
+    note = Found("note", "label counts", 0, "2 different labels", "")
+    assert rows_of(Findings((note,)))[0][2] == "–"  # it is not about single rows
     assert texts_of(Findings(())) == ["Nothing to worry about was found."]
 
 

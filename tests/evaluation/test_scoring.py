@@ -140,12 +140,32 @@ def test_scores_come_again_from_the_parts_of_the_verdicts(
 
 
 def test_chances_are_judged_where_answers_have_some() -> None:
-    answers = make_answers(0.1, 0.9, 0.8, 0.3)
-    judge = judged(make_task("classify", LABELS), answers, make_examples("no", "yes", "no", "no"))
+    answers = make_answers(*[0.1, 0.9, 0.8, 0.3] * 3)
+    examples = make_examples(*["no", "yes", "no", "no"] * 3)
+    judge = judged(make_task("classify", LABELS), answers, examples)
     found = judge.calibration()
     assert found is not None
     assert found.brier == pytest.approx((0.1**2 + 0.1**2 + 0.8**2 + 0.3**2) / 4)
+    assert judge.lacking() == []
     assert Judge(make_task("score")).calibration() is None
+
+
+@pytest.mark.parametrize("count", [1, 9])
+def test_chances_of_few_answers_are_not_judged_and_that_is_said(count: int) -> None:
+    examples = make_examples("yes", *["no"] * (count - 1))
+    judge = judged(make_task("classify", LABELS), make_answers(*[0.9] * count), examples)
+    assert judge.calibration() is judge.brier_interval() is None
+    assert any("too few to tell whether chances" in sentence for sentence in judge.lacking())
+
+
+def test_one_example_is_said_to_tell_the_accuracy_alone_and_no_interval() -> None:
+    judge = judged(make_task("classify", LABELS), make_answers(0.9), make_examples("yes"))
+    assert judge.metrics() == {"accuracy": 1.0}
+    assert judge.lacking() == [
+        "all examples have the same label, so accuracy alone is told",
+        "all examples are about one text, so the scores have no intervals",
+        "1 answer is too few to tell whether chances can be believed",
+    ]
 
 
 def test_each_label_is_judged_by_itself_where_there_are_labels() -> None:
@@ -153,6 +173,16 @@ def test_each_label_is_judged_by_itself_where_there_are_labels() -> None:
     assert list(judge.by_label()) == ["no", "yes"]
     assert judge.by_label()["no"] == {"precision": 1.0, "recall": 0.5, "f1": 2 / 3, "support": 2}
     assert Judge(make_task("score")).by_label() == {}
+
+
+def test_labels_that_no_example_has_are_named() -> None:
+    labels = tuple("abcdefgh")
+    answer = {"label": "a", "probability": 1.0, "probabilities": dict.fromkeys(labels, 1 / 8)}
+    judge = judged(make_task("classify", labels), [answer] * 2, make_examples("a", "b"))
+    (said,) = judge.absent()
+    assert "no example has the label c, d, e, f, g, ...; it has no scores" in said
+    judge = judged(make_task("classify", LABELS), make_answers(0.1, 0.9), make_examples(*LABELS))
+    assert judge.absent() == []
 
 
 def test_gold_that_the_model_does_not_know_is_named() -> None:
@@ -180,7 +210,7 @@ def test_a_network_is_judged_by_the_threshold_that_suits_it(config, tokenizer, m
     model = TaskModel(config, [task], seed=4, deviation=0.3)
     with torch.no_grad():
         model.heads["multilabel"].output.bias.fill_(-9.0)
-    examples = [TextExample(text, labels=LABELS) for text in ("the cat", "北京", "a dog ran")]
+    examples = [TextExample(text, labels=LABELS) for text in ("the cat", "北京") * 5]
     windows = windows_of(task, examples, tokenizer, longest=config.max_positions)
     answerer = Answerer(model, task, tokenizer, machine)
     answers = answerer.answer(examples, windows)

@@ -74,7 +74,7 @@ def test_the_page_shows_mistakes_and_runs_nothing_of_the_data(
     words: Run, write_rows: Write, tmp_path: Path, command: Run
 ) -> None:
     attack = "<script>alert(1)</script> river"
-    rows = [{"text": attack, "label": label} for label in ("water", "road")]
+    rows = [{"text": attack, "label": label} for label in ("water", "road") * 5]
     data = write_rows(tmp_path / "rows.jsonl", rows)
     assert command(*words(tmp_path / "report", data=data)).code == 0
     page = (tmp_path / "report" / "report.html").read_text()
@@ -291,6 +291,29 @@ def test_a_label_that_is_not_to_choose_from_is_named_by_its_line(
     ended = command(*words(tmp_path / "report", data=data), *zero_shot)
     assert json.loads(ended.out)["bad_rows"] == 1
     assert f"{data} line 18: the label 'air' is not among those to choose from" in ended.err
+
+
+def test_one_row_is_scored_without_a_number_that_it_cannot_tell(
+    words: Run, labelled: dict[str, Path], write_rows: Write, tmp_path: Path, command: Run
+) -> None:
+    one: list[Any] = labelled["dev"].read_text().splitlines()[:1]
+    data = write_rows(tmp_path / "rows.jsonl", one)
+    ended = command(*words(tmp_path / "report", data=data), "--json")
+    known = {"report", "task", "examples", "bad_rows", "accuracy", "intervals"}
+    assert json.loads(ended.out).keys() == known
+    for said in ("same label, so accuracy alone", "no intervals", "1 answer is too few"):
+        assert said in ended.err
+    assert "accuracy alone is told" in (tmp_path / "report" / "report.md").read_text()
+
+
+def test_ranges_without_width_are_said_to_be_no_certainty(
+    words: Run, labelled: dict[str, Path], write_rows: Write, tmp_path: Path, command: Run
+) -> None:
+    rows = [json.loads(line) for line in labelled["dev"].read_text().splitlines()]
+    alike: list[Any] = [{**rows[0], "text": f"{rows[0]['text']} {'.' * n}"} for n in range(5)]
+    data = write_rows(tmp_path / "rows.jsonl", alike)
+    said = "warning: a range without width says that all samples"
+    assert said in command(*words(tmp_path / "report", data=data)).err
 
 
 BAD_ROWS: dict[str, tuple[list[Any], str]] = {

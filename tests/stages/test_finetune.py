@@ -236,6 +236,24 @@ def test_a_file_that_cannot_be_learned_from_is_one_sentence(
     assert list(tmp_path.iterdir()) == [file]
 
 
+def test_one_row_of_dev_is_scored_without_a_number_that_it_cannot_tell(
+    finetune_words: Words, labelled: dict[str, Path], write_rows: Write, tmp_path: Path,
+    command: Run,
+) -> None:  # fmt: skip
+    one: list[Any] = labelled["dev"].read_text().splitlines()[:1]
+    dev = write_rows(tmp_path / "rows.jsonl", one)
+    ended = command(*finetune_words(tmp_path / "run", dev=dev, epochs=1), "--json")
+    told = json.loads(ended.out)
+    assert [name for name in told if name.startswith("dev_")] == ["dev_accuracy"]
+    assert told["intervals"] == []
+    known = ("same label, so accuracy alone", "no intervals", "1 answer is too few", "no part in a")
+    for said in known:
+        assert said in ended.err
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "accuracy alone is told" in page
+    assert "expected calibration error" not in page
+
+
 def test_an_unknown_label_is_named_with_those_that_are_known(
     finetune_words: Words, write_rows: Write, tmp_path: Path, command: Run
 ) -> None:
@@ -708,6 +726,8 @@ def test_the_epoch_is_chosen_by_the_score_that_is_asked_for(
     ended = command(*finetune_words(out, choose_by="auc", epochs=3), "--json")
     scores = [row["evaluation"]["auc"] for row in read_log(out) if "evaluation" in row]
     assert json.loads(ended.out)["best_epoch"] == 1 + scores.index(max(scores))
+    shown = json.loads((out / "report.json").read_text())["scores"]["scores"]
+    assert [own["name"] for own in shown[:2]] == ["auc", "accuracy"]
 
 
 def test_several_seeds_give_the_best_and_how_far_they_are_apart(
@@ -729,6 +749,10 @@ def test_several_seeds_give_the_best_and_how_far_they_are_apart(
     again = command(*words, "--resume", "auto")
     assert f"{out} is finished already" in again.err
     assert result["collapsed"] == told["collapsed"] == [6]
+    ranges = {row["score"]: [row["low"], row["high"]] for row in result["intervals"]}
+    assert ranges == told["dev_intervals"]
+    shown = json.loads((out / "report.json").read_text())["scores"]["scores"][0]
+    assert [shown["low"], shown["high"]] == ranges["accuracy"]
     assert scores[6] <= told["dev_floor"] < min(scores[4], scores[5])
     alone = command(*finetune_words(tmp_path / "alone", seed=5, lr=0.01, checkpoint_every=1))
     assert alone.code == 0
@@ -808,7 +832,7 @@ def test_a_model_comes_with_the_report_of_its_training(
     assert "classify" in told["curves"]["charts"][0]["curves"]
     rows = {file["name"]: file["rows"] for file in told["data"]["files"]}
     assert rows == {"model": None, "train": 48, "dev": 17}
-    assert told["speed"]["counts"]["steps"] == 14
+    assert told["speed"]["counts"] == {"steps": 14, "examples": 2 * 48}
     assert isinstance(told["findings"]["findings"], list)
     page = (classifier / "report.html").read_text()
     for heading in ("Scores on dev", "Course of the training", "Labels", "Run it again"):

@@ -205,9 +205,13 @@ def test_scores_are_compared_by_rank_and_by_line(score) -> None:
     assert task.tuned(PAIRS, answers) is task
 
 
-def test_pairs_of_one_label_only_have_no_area(score) -> None:
-    found = score(Embed(("other", "same")), [{"score": 0.5}, {"score": 0.7}], LABELLED[::2])
-    assert found["auc"] == 0.0
+@pytest.mark.parametrize(("threshold", "expected"), [(None, {}), (0.6, {"accuracy": 0.5})])
+def test_pairs_of_one_label_only_have_neither_an_area_nor_a_correlation(
+    threshold: float | None, expected: dict[str, float], score
+) -> None:
+    task = Embed(("other", "same"), threshold=threshold)
+    found = score(task, [{"score": 0.5}, {"score": 0.7}], LABELLED[::2])
+    assert found == expected
 
 
 def test_a_model_that_goes_on_learning_pools_as_before() -> None:

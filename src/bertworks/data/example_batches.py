@@ -36,6 +36,11 @@ class ExampleBatches:
         examples.sort(key=lambda windows: max(len(window.tokens) for window in windows))
         return flatten_parts(examples, count=self.accumulate, wanted=parts)
 
+    def num_seen(self, steps: int) -> int:
+        """Return how many examples so many steps show; the last of an epoch may show fewer."""
+        epochs, index = divmod(steps, self.steps_per_epoch)
+        return epochs * len(self.windows) + index * self.batch_size
+
 
 class MixedBatches:
     """The batches of several tasks: each step is one task's, which has its share of an epoch.
@@ -56,11 +61,24 @@ class MixedBatches:
     def at(self, step: int, parts: Sequence[int] | None = None) -> list[Batch]:
         """Return the parts of one step's batch (the first step is 0), or only those asked for."""
         epoch, index = divmod(step, self.steps_per_epoch)
+        chosen = self._turns(epoch)[index]
+        return self.tasks[chosen].at(self._steps_before(step)[chosen], parts)
+
+    def num_seen(self, steps: int) -> int:
+        """Return how many examples of all tasks so many steps show."""
+        before = self._steps_before(steps)
+        return sum(task.num_seen(own) for task, own in zip(self.tasks, before, strict=True))
+
+    def _turns(self, epoch: int) -> np.ndarray:
+        """Return whose turn each step of an epoch is."""
         turns = np.repeat(np.arange(len(self.tasks)), self.steps_of_task)
-        order = random_at(self.seed, "tasks", epoch).permutation(turns)
-        chosen = order[index]
-        before = int(np.count_nonzero(order[:index] == chosen))
-        return self.tasks[chosen].at(epoch * self.steps_of_task[chosen] + before, parts)
+        return random_at(self.seed, "tasks", epoch).permutation(turns)
+
+    def _steps_before(self, step: int) -> list[int]:
+        """Return how many steps before one were each task's."""
+        epoch, index = divmod(step, self.steps_per_epoch)
+        begun = np.bincount(self._turns(epoch)[:index], minlength=len(self.tasks))
+        return (epoch * np.array(self.steps_of_task) + begun).tolist()
 
 
 def share_steps(sizes: Sequence[int], *, temperature: float) -> list[int]:

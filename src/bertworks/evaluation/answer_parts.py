@@ -25,7 +25,7 @@ from bertworks.evaluation.report_blocks import (
     Text,
     number,
 )
-from bertworks.evaluation.statistics import Interval
+from bertworks.evaluation.statistics import NO_WIDTH, Interval
 
 MOST_CONFUSED = 15  # pairs in a table
 MOST_LABELS = 120  # in a matrix
@@ -45,6 +45,7 @@ class Scores:
     scores: tuple[Estimate, ...]
     examples: int | None = None
     of: str = ""  # which examples they are
+    lacking: tuple[str, ...] = ()  # sentences of what these examples do not tell
 
     @classmethod
     def of_metrics(
@@ -54,12 +55,14 @@ class Scores:
         *,
         examples: int | None = None,
         of: str = "",
+        lacking: Sequence[str] = (),
     ) -> Self:
         """Take scores with the intervals that are known."""
         return cls(
             tuple(_estimate(name, value, intervals.get(name)) for name, value in metrics.items()),
             examples,
             of,
+            tuple(lacking),
         )
 
     def blocks(self) -> Iterator[Block]:
@@ -72,14 +75,11 @@ class Scores:
         lost = [_words(own.name) for own in self.scores if not _is_finite(own.value)]
         if lost:
             yield Text(f"{', '.join(lost)}: there is no number, so nothing can be said of it.")
+        yield from (Text(f"{said[0].upper()}{said[1:]}.") for said in self.lacking)
         if any(own.bounds for own in self.scores):
             yield Text("Ranges hold the score with 95 % confidence.", is_note=True)
         if any(own.bounds and own.low == own.high for own in self.scores):
-            yield Text(
-                "A range without width says that all samples drawn from these examples score the "
-                "same, not that other examples would.",
-                is_note=True,
-            )
+            yield Text(f"{NO_WIDTH[0].upper()}{NO_WIDTH[1:]}.", is_note=True)
         if self.examples is not None and self.examples < FEW:
             said = "1 example says" if self.examples == 1 else f"{self.examples} examples say"
             yield Text(f"{said} very little.", is_note=True)

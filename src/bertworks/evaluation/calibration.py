@@ -56,9 +56,14 @@ class Reliability:
         """The Brier score of each answer that has chances."""
         return np.array(self._squares)
 
+    @property
+    def is_too_few(self) -> bool:
+        """Whether there are claims, but not of as many answers as a bin should hold."""
+        return 0 < len(self._squares) < LEAST_IN_BIN
+
     def calibration(self) -> Calibration | None:
-        """Return what all claims come to; None without any."""
-        if not self._squares:
+        """Return what all claims come to; None where they are of too few answers."""
+        if self.is_too_few or not self._squares:
             return None
         bins = bins_of(self._cells)
         return Calibration(expected_error(bins), float(np.mean(self._squares)), bins)

@@ -125,7 +125,7 @@ def forest_chart(rows: Sequence[Estimate]) -> str:
             f'y1="{y:.1f}" y2="{y:.1f}"/>'
             f'<circle class="dot" cx="{x_of(row.value or 0.0):.1f}" cy="{y:.1f}" r="5"/>'
         )
-    for value in (low, 0.0, high):
+    for value in sorted({low, 0.0, high}):
         parts.append(
             f'<text x="{x_of(value):.1f}" y="{height - 6}" text-anchor="middle">'
             f"{number(value)}</text>"

@@ -6,12 +6,12 @@ from statistics import fmean
 from typing import Any
 
 from bertworks.core.device import Machine
-from bertworks.core.errors import UsageError
+from bertworks.core.errors import DataError, UsageError
 from bertworks.core.progress import say
 from bertworks.data.packing import Features
 from bertworks.evaluation.answer_views import Gallery
 from bertworks.evaluation.calibration import fit_temperature
-from bertworks.evaluation.scoring import Judge, judge_task
+from bertworks.evaluation.scoring import LEAST_TUNED, Judge, judge_task, tuned_on
 from bertworks.evaluation.statistics import Interval
 from bertworks.tasks.answering import Answerer
 from bertworks.tasks.task import Task, TaskModel, Tempered, Tunable
@@ -58,7 +58,11 @@ class DevScores:
             )
             for name, dev in self.sets.items()
         }
-        metrics = _joined({name: judge.metrics() for name, judge in self.judges.items()})
+        found = {name: judge.metrics() for name, judge in self.judges.items()}
+        for name in (name for name, one in found.items() if not one):
+            why = "; ".join(self.judges[name].lacking())
+            raise DataError(f"dev tells no score of {name}: {why}; add other rows to it")
+        metrics = _joined(found)
         chosen = next(iter(metrics)) if self.choose_by is None else self.choose_by
         if chosen not in metrics:
             known = ", ".join(metrics)
@@ -88,7 +92,12 @@ class DevScores:
                 self.model.tasks[name] = self._tempered(task, dev)
             if isinstance(task := self.model.tasks[name], Tunable):
                 answers = self._answerer(name).answer(dev.examples, dev.windows)
-                self.model.tasks[name] = task.tuned(dev.examples, answers)
+                self.model.tasks[name] = tuned_on(task, dev.examples, answers)
+                if len(dev.examples) < LEAST_TUNED:
+                    say(
+                        f"the threshold of {name} stays as it was: {len(dev.examples)} examples "
+                        f"are too few to tell it; {LEAST_TUNED} may do"
+                    )
 
     def _tempered(self, task: Tempered, dev: DevSet) -> Task:
         """Return a task whose chances are as sure as its answers on dev are right."""

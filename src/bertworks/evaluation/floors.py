@@ -11,8 +11,8 @@ import numpy as np
 from bertworks.core.pieces import IGNORE
 from bertworks.data.packing import Features
 from bertworks.evaluation.dev_scores import DevScores, DevSet
-from bertworks.evaluation.scoring import Judge
-from bertworks.tasks.task import Task, Tunable
+from bertworks.evaluation.scoring import Judge, tuned_on
+from bertworks.tasks.task import Task
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 OF_ONE_LABEL = {"classify", "match", "aspect", "relate"}
@@ -27,10 +27,12 @@ def majority_metrics(task: Task, dev: DevSet, tokenizer: Tokenizer) -> dict[str,
     """Return the best that one and the same answer for all can score on dev, for each metric.
 
     Of single labels the most frequent ones are tried; words get their most frequent tag, several
-    labels each its general chance, and numbers their mean, which correlates with nothing. Tasks
-    whose answers lie in their own texts have no such answer, and where all gold is alike it is the
-    right one, so that nothing is told by it.
+    labels each its general chance, numbers their mean, which correlates with nothing, and questions
+    of which some have no answer get none. Other tasks whose answers lie in their own texts have no
+    such answer, and where all gold is alike it is the right one, so that nothing is told by it.
     """
+    if task.kind == "answer":
+        return _unanswered_metrics(task, dev)
     if task.kind not in WITH_FLOOR or _is_alike(task, dev):
         return {}
     if task.kind == "score":
@@ -120,10 +122,20 @@ def _metrics(task: Task, row: np.ndarray, dev: DevSet, tokenizer: Tokenizer) -> 
         task.decode(example, windows, [_repeated(task, row, w) for w in windows], tokenizer)
         for example, windows in zip(dev.examples, dev.windows, strict=True)
     ]
-    judge = Judge(task.tuned(dev.examples, answers) if isinstance(task, Tunable) else task)
+    judge = Judge(tuned_on(task, dev.examples, answers))
     for example, answer in zip(dev.examples, answers, strict=True):
         judge.add(example, answer)
     return judge.metrics()
+
+
+def _unanswered_metrics(task: Task, dev: DevSet) -> dict[str, float]:
+    """Return what it scores to answer no question, where that is right for some and not for all."""
+    if len({bool(example.answers) for example in dev.examples}) < 2:
+        return {}
+    scorer = task.scorer()
+    for example in dev.examples:
+        scorer.add(example, {"answer": "", "probability": 1.0})
+    return scorer.metrics()
 
 
 def _is_alike(task: Task, dev: DevSet) -> bool:

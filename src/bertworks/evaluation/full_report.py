@@ -84,11 +84,25 @@ class Report:
 
 
 def answer_parts(
-    judge: Judge, gallery: Gallery, *, of: str = "", temperature: float | None = None
+    judge: Judge,
+    gallery: Gallery,
+    *,
+    of: str = "",
+    temperature: float | None = None,
+    first: str | None = None,
 ) -> list[Part]:
-    """Return the parts that tell of the answers of one task."""
+    """Return the parts that tell of the answers of one task, perhaps with one score first."""
+    metrics = judge.metrics()
+    if first in metrics:
+        metrics = {first: metrics[first]} | metrics
     parts: list[Part | None] = [
-        Scores.of_metrics(judge.metrics(), judge.intervals(), examples=judge.count, of=of),
+        Scores.of_metrics(
+            metrics,
+            judge.intervals(),
+            examples=judge.count,
+            of=of,
+            lacking=judge.lacking(),
+        ),
         ClassTable.of_labels(judge.label_rows()),
         gallery.confusion(),
         _confidence(judge.calibration(), temperature),
@@ -105,6 +119,7 @@ def dev_parts(scores: DevScores, galleries: Mapping[str, Gallery]) -> dict[str, 
             galleries[name],
             of="on dev",
             temperature=temperature_of(scores.model.tasks[name]),
+            first=scores.choose_by,
         )
         for name, judge in scores.judges.items()
     }

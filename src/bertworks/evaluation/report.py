@@ -34,7 +34,8 @@ from bertworks.evaluation.report_blocks import (
 )
 from bertworks.evaluation.report_style import STYLE
 
-_NUMBER = re.compile(r"[-−+]?[\d.,]+(e[-+]\d+)? ?%?|none|nan|inf|–|no number")
+_DIGITS = r"[-−+]?[\d.,]+(e[-+]\d+)?"
+_NUMBER = re.compile(rf"{_DIGITS}( ?%| \[{_DIGITS},? {_DIGITS}\])?|none|nan|inf|–|no number")
 MOST_COUNTED = 24  # labels of a matrix whose cells can be read as numbers
 TURNED = 6  # labels from which their names stand upright above a matrix
 

@@ -116,7 +116,7 @@ mark sub {{ font-size: .7rem; margin-inline-start: .25rem; color: var(--soft); v
 .gap {{ color: var(--soft); }}
 @media (max-width: 40rem) {{
   body {{ padding: 1.2rem .8rem 3rem; font-size: 15px; }} h1 {{ font-size: 1.35rem; }}
-  th, td {{ padding-right: .8rem; }} .cards {{ grid-template-columns: repeat(2, 1fr); gap: .5rem; }}
+  th, td {{ padding-right: .7rem; font-size: .85rem; }} td {{ min-width: 5rem; }} .cards {{ grid-template-columns: repeat(2, 1fr); gap: .5rem; }}
   .cards div:first-child {{ grid-column: 1 / -1; }} .wide svg {{ min-width: 40rem; }}
   .curves {{ display: block; width: auto; }} svg.plot text {{ font-size: 22px; }} svg.ranges text {{ font-size: 20px; }}
 }}

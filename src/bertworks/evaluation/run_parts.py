@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from bertworks.core.device import Machine
+from bertworks.evaluation.floors import SeedScores
 from bertworks.evaluation.report_blocks import (
     Block,
     Code,
@@ -54,6 +55,15 @@ class Seeds:
     mean: float | None = None
     deviation: float | None = None
     floor: float | None = None  # what one and the same answer for all scores
+
+    @classmethod
+    def of(cls, score: str, found: SeedScores) -> Self:
+        """Take the scores of all seeds."""
+        rows = (
+            SeedRow(seed, own, seed == found.best, seed in found.collapsed)
+            for seed, own in found.scores.items()
+        )
+        return cls(score, tuple(rows), found.mean, found.deviation, found.floor)
 
     def blocks(self) -> Iterator[Block]:
         """Show each seed, and what they have in common."""
@@ -115,7 +125,9 @@ class Findings:
         if not self.findings:
             yield Text("Nothing to worry about was found.")
             return
-        rows = [(f.severity, f.check, number(f.rows), f.said, f.remedy) for f in self.findings]
+        rows = [
+            (f.severity, f.check, number(f.rows or None), f.said, f.remedy) for f in self.findings
+        ]
         yield Table(("", "what", "rows", "found", "remedy"), rows)
 
 

@@ -20,10 +20,21 @@ from bertworks.evaluation.calibration import Calibration, Reliability
 from bertworks.evaluation.statistics import Interval
 from bertworks.tasks.answering import Answerer
 from bertworks.tasks.statistic import distinct, mean_of
-from bertworks.tasks.task import Answer, LabelTable, Learner, Scored, Tunable, Verdict
+from bertworks.tasks.task import (
+    Answer,
+    LabelTable,
+    Learner,
+    Partial,
+    Scored,
+    Task,
+    Tunable,
+    Verdict,
+)
 from bertworks.training.plan import Evaluation
 
 LEAST_OF_LABEL = 5  # examples, below which drawn samples tell nothing of its F1
+LEAST_TUNED = 10  # examples, below which a threshold is best by chance
+MOST_NAMED = 5  # labels in a sentence
 UNIT_BYTES = 6  # of a hash that JSON of any language reads as a whole number
 
 
@@ -63,6 +74,23 @@ class Judge:
         """Return the scores of all answers; the first is the one to improve."""
         return self._scorer.metrics()
 
+    def lacking(self) -> list[str]:
+        """Return sentences of what these examples do not tell, and why."""
+        said = [self._scorer.lacking] if isinstance(self._scorer, Partial) else []
+        if self.num_texts < 2:
+            said.append("all examples are about one text, so the scores have no intervals")
+        if self._reliability.is_too_few:
+            told = "1 answer is" if self.count == 1 else f"{self.count} answers are"
+            said.append(f"{told} too few to tell whether chances can be believed")
+        return [sentence for sentence in said if sentence]
+
+    def absent(self) -> list[str]:
+        """Return a sentence about labels that no example has, if there are some."""
+        found = [label for label, row in self.by_label().items() if not row["support"]]
+        named = ", ".join(found[:MOST_NAMED]) + ", ..." * (len(found) > MOST_NAMED)
+        said = f"no example has the label {named}; it has no scores, and no part in a mean"
+        return [said] if found else []
+
     def by_label(self) -> dict[str, dict[str, float]]:
         """Return the scores of each label, where there are labels."""
         return self._scorer.by_label() if isinstance(self._scorer, LabelTable) else {}
@@ -97,17 +125,24 @@ class Judge:
     def brier_interval(self) -> Interval | None:
         """Return the Brier score with its range; None where an answer has no chances."""
         squares = self._reliability.squares
-        if len(squares) < self.count:
+        if len(squares) < self.count or self._reliability.is_too_few:
             return None
         return intervals({"brier": mean_of(squares)}, self._texts()).get("brier")
 
     def calibration(self) -> Calibration | None:
-        """Return how far the chances of answers can be believed; None where they have none."""
+        """Return how far the chances of answers can be believed; None of few, or without any."""
         return self._reliability.calibration()
 
     def _texts(self) -> np.ndarray:
         """Return for each example which text it is about, numbered from 0 on."""
         return distinct(np.array(self._units))[1]
+
+
+def tuned_on(task: Task, examples: Sequence[Example], answers: Sequence[Answer]) -> Task:
+    """Return a task with its threshold as these answers are best, if they are not too few."""
+    if isinstance(task, Tunable) and len(examples) >= LEAST_TUNED:
+        return task.tuned(examples, answers)
+    return task
 
 
 def judge_task(
@@ -122,8 +157,8 @@ def judge_task(
     A scorer that has a threshold takes the best one: a network may be good long before its answers
     reach the usual one.
     """
-    task, answers = answerer.task, answerer.answer(examples, windows)
-    judge = Judge(task.tuned(examples, answers) if isinstance(task, Tunable) else task)
+    answers = answerer.answer(examples, windows)
+    judge = Judge(tuned_on(answerer.task, examples, answers))
     for example, given in zip(examples, answers, strict=True):
         verdict = judge.add(example, given)
         if gallery is not None:

@@ -1,9 +1,14 @@
 """An interval: a score with the range that holds it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 RESAMPLES = 10_000
 CONFIDENCE = 0.95
+NO_WIDTH = (
+    "a range without width says that all samples drawn from these examples score the same, not "
+    "that other examples would"
+)
 
 
 @dataclass(frozen=True)
@@ -16,3 +21,8 @@ class Interval:
 
     def __str__(self) -> str:
         return f"{self.mean:.4f} [{self.low:.4f}, {self.high:.4f}]"
+
+
+def has_no_width(intervals: Iterable[Interval]) -> bool:
+    """Tell whether one of some ranges is of the same number at both ends."""
+    return any(one.low == one.high for one in intervals)

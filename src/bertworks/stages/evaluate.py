@@ -29,7 +29,7 @@ from bertworks.evaluation.full_report import (
 )
 from bertworks.evaluation.run_parts import Speed
 from bertworks.evaluation.scoring import Judge
-from bertworks.evaluation.statistics import Interval
+from bertworks.evaluation.statistics import NO_WIDTH, Interval, has_no_width
 from bertworks.evaluation.verdicts import TASK, VERDICTS, task_note, verdict_row
 from bertworks.serving.predictor import Predictor, load
 from bertworks.stages.ranking import refuse_ranking_flags, run_ranking
@@ -39,8 +39,6 @@ from bertworks.stages.zero_shot import zero_shot_task
 from bertworks.tasks.catalog import KINDS
 from bertworks.tasks.task import Answer, Task, Verdict
 from bertworks.tasks.zero_shot import ByVectors
-
-MOST_NAMED = 5  # labels in a warning
 
 
 def run(settings: EvaluateSettings) -> dict[str, Any]:
@@ -168,14 +166,15 @@ class _Scored:
 def _tell_scores(judge: Judge, folder: Path) -> dict[str, Any]:
     """Write what the answers come to into files, and return it in short."""
     found = judge.intervals()
-    if judge.num_texts < 2:
-        say("warning: all examples are about one text, so the scores have no intervals")
+    for sentence in [*judge.lacking(), *judge.absent()]:
+        say(f"warning: {sentence}")
+    if has_no_width(found.values()):
+        say(f"warning: {NO_WIDTH}")
     result: dict[str, Any] = {
         **judge.metrics(),
         "intervals": [_range(name, one) for name, one in found.items()],
     }
     if labels := judge.label_rows():
-        _warn_of_absent(labels)
         _write_json(folder / "labels.json", labels)
     if calibration := judge.calibration():
         result |= {"ece": calibration.ece, "brier": calibration.brier}
@@ -187,13 +186,6 @@ def _tell_scores(judge: Judge, folder: Path) -> dict[str, Any]:
 
 def _range(name: str, interval: Interval) -> dict[str, Any]:
     return {"score": name, "low": interval.low, "high": interval.high}
-
-
-def _warn_of_absent(labels: dict[str, dict[str, float | None]]) -> None:
-    absent = [label for label, row in labels.items() if not row["support"]]
-    if absent:
-        named = ", ".join(absent[:MOST_NAMED]) + ", ..." * (len(absent) > MOST_NAMED)
-        say(f"warning: no example has the label {named}; it has no scores, and 0 in a macro mean")
 
 
 def _write_json(file: Path, data: Any) -> None:

@@ -34,7 +34,8 @@ from bertworks.evaluation.full_report import (
     training_report,
 )
 from bertworks.evaluation.piece_checks import unknown_warning
-from bertworks.evaluation.run_parts import SeedRow, Seeds, Speed
+from bertworks.evaluation.run_parts import Seeds, Speed
+from bertworks.evaluation.statistics import NO_WIDTH, Interval, has_no_width
 from bertworks.evaluation.training_curves import course_of
 from bertworks.serving.model_folder import OpenModel, open_model, tasks_of, write_model
 from bertworks.stages.finetune_plan import plan_of
@@ -44,7 +45,7 @@ from bertworks.tasks.answering import windows_of
 from bertworks.tasks.catalog import KINDS, guess_kind, learn_task
 from bertworks.tasks.task import Task
 from bertworks.training.loop import train
-from bertworks.training.run import FREE_SETTINGS, Counters, Run, is_finished, read_log, refuse_taken
+from bertworks.training.run import FREE_SETTINGS, Run, is_finished, read_log, refuse_taken
 
 FREE = FREE_SETTINGS - {"patience"}  # here it is how long training goes on
 
@@ -88,7 +89,7 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
             say("warning: it ended before the epochs of --average-last, so nothing is averaged")
     scores.tune()
     told, shown = _last_scores(learned, scores, floors)
-    work = _work(settings, running, at)
+    work = _work(batches, first=running.resumed_after, last=at.step)
     report = training_report(
         f"Fine-tuning of {settings.model.name}",
         shown,
@@ -110,10 +111,7 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
         "seconds": time.monotonic() - started,
         "bad_rows": quarantine.num_bad,
         **{f"dev_{name}": value for name, value in told["dev"].items()},
-        "intervals": [
-            {"score": name, "low": low, "high": high}
-            for name, (low, high) in told["dev_intervals"].items()
-        ],
+        "intervals": _interval_rows(told["dev_intervals"]),
     }
 
 
@@ -273,20 +271,29 @@ def _last_scores(
     """Score the model as it is kept; return what is saved of that, and what the report shows."""
     galleries = {one.task.name: Gallery(one.task.labels) for one in learned}
     found = scores.score(galleries=galleries)
+    for name, judge in scores.judges.items():
+        for sentence in [*judge.lacking(), *judge.absent()]:
+            say(f"warning: of {name} on dev, {sentence}")
     fallen = floors.fallen(scores) if len(learned) > 1 else []
     for sentence in floors.warnings(found.score, fallen):
         say(f"warning: {sentence}")
-    ranges = {name: (one.low, one.high) for name, one in scores.intervals().items()}
+    intervals = scores.intervals()
+    if has_no_width(intervals.values()):
+        say(f"warning: {NO_WIDTH}")
+    ranges = {name: (one.low, one.high) for name, one in intervals.items()}
     told = {"dev": found.metrics, "dev_intervals": ranges, "dev_floor": floors.chosen}
     if len(learned) > 1:
         told |= {"dev_floors": floors.of_tasks, "collapsed_tasks": fallen}
     return told, dev_parts(scores, galleries)
 
 
-def _work(settings: FinetuneSettings, running: Run, at: Counters) -> dict[str, float]:
+def _work(batches: ExampleBatches | MixedBatches, *, first: int, last: int) -> dict[str, float]:
     """Return what was done since the run began or went on."""
-    num_steps = at.step - running.resumed_after
-    return {"steps": num_steps, "examples": num_steps * settings.batch_size}
+    return {"steps": last - first, "examples": batches.num_seen(last) - batches.num_seen(first)}
+
+
+def _interval_rows(ranges: Mapping[str, Sequence[float]]) -> list[dict[str, Any]]:
+    return [{"score": name, "low": low, "high": high} for name, (low, high) in ranges.items()]
 
 
 def _input_name(source: TaskSource, part: str) -> str:
@@ -322,14 +329,15 @@ def _run_seeds(settings: FinetuneSettings) -> dict[str, Any]:
     _refuse_collapse(scores, chosen, out)
     best, collapsed = scores.best, scores.collapsed
     opened = open_model(out / f"seed-{best}")
-    extra = {"dev": found[best], "dev_floor": floor, "best_seed": best, "collapsed": collapsed}
+    extra = {name: told[best][name] for name in ("dev", "dev_intervals", "dev_floor")}
+    extra |= {"best_seed": best, "collapsed": collapsed}
     if fallen := {
         seed: one["collapsed_tasks"] for seed, one in told.items() if "dev_floors" in one
     }:
         extra["collapsed_tasks"] = fallen
     with saving(out, kind="model", origin=origin) as folder:
         write_model(folder, opened.model, opened.tokenizer, extra=extra | {"seeds": found})
-        _seeds_report(origin, chosen, scores, found[best]).write(folder)
+        _seeds_report(origin, chosen, scores, told[best]).write(folder)
     return {
         "model": str(out),
         "best_seed": best,
@@ -338,6 +346,7 @@ def _run_seeds(settings: FinetuneSettings) -> dict[str, Any]:
         f"dev_{chosen}_deviation": None if isnan(scores.mean) else scores.deviation,
         "collapsed": collapsed,
         **({"collapsed_tasks": fallen} if fallen else {}),
+        "intervals": _interval_rows(told[best]["dev_intervals"]),
     }
 
 
@@ -354,19 +363,16 @@ def _run_seed(settings: FinetuneSettings, seed: int) -> dict[str, Any]:
 
 
 def _seeds_report(
-    origin: Origin, chosen: str, scores: SeedScores, metrics: Mapping[str, float]
+    origin: Origin, chosen: str, scores: SeedScores, told: Mapping[str, Any]
 ) -> Report:
-    best, collapsed = scores.best, scores.collapsed
-    rows = tuple(
-        SeedRow(seed, score, seed == best, seed in collapsed)
-        for seed, score in scores.scores.items()
-    )
+    best, metrics = scores.best, told["dev"]
+    ranges = {name: Interval(metrics[name], *own) for name, own in told["dev_intervals"].items()}
     return Report(
-        title=f"Fine-tuning with {len(rows)} seeds",
+        title=f"Fine-tuning with {len(scores.scores)} seeds",
         summary=f"The best seed is {best}; seed-{best}/report.html tells all of it.",
         parts=[
-            Scores.of_metrics(metrics, {}, of=f"of seed {best} on dev"),
-            Seeds(chosen, rows, scores.mean, scores.deviation, scores.floor),
+            Scores.of_metrics(metrics, ranges, of=f"of seed {best} on dev"),
+            Seeds.of(chosen, scores),
             fingerprint(origin),
             again(origin),
         ],

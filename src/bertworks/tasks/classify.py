@@ -172,7 +172,12 @@ class LabelScorer:
     def statistics(self) -> dict[str, Statistic]:
         """Return the scores with what each example adds."""
         found = self._scores.statistics()
-        return {name: found[name] for name in self._first} | found
+        return {name: found[name] for name in self._first if name in found} | found
+
+    @property
+    def lacking(self) -> str:
+        """Which scores the gold does not tell, and why."""
+        return self._scores.lacking
 
     def by_label(self) -> dict[str, dict[str, float]]:
         """Return the scores of each label."""

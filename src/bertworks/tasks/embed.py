@@ -124,10 +124,13 @@ class Embed:
         return CosineScorer(self)
 
     def tuned(self, examples: Sequence[TextExample], answers: Sequence[Answer]) -> "Embed":
-        """Return the task with the threshold that judges most pairs rightly; scores need none."""
+        """Return the task with the threshold that judges most pairs rightly.
+
+        Scores need none, and pairs of one label tell none.
+        """
         pairs = zip(examples, answers, strict=True)
         known = [(given["score"], self.id_of(e)) for e, given in pairs if e.label is not None]
-        if not known:
+        if len({label for _, label in known}) < 2:
             return self
         threshold = best_threshold(*map(np.array, zip(*known, strict=True)))
         return Embed(
@@ -203,26 +206,27 @@ class CosineScorer:
 
     def metrics(self) -> dict[str, float]:
         """Return the scores of all cosines; the first does not depend on a threshold."""
-        numbers = self._numbers.metrics()
-        scores = {"spearman": numbers["spearman"], "pearson": numbers["pearson"]}
-        if not self._has_labels:
-            return scores
-        found = self._labels.metrics()
-        judged = () if self._task.threshold is None else JUDGED
-        # Of labels that are all the same there is no area.
-        return {
-            "auc": found.get("auc", 0.0),
-            "spearman": numbers["spearman"],
-            **{name: found[name] for name in judged},
-        }
+        found = self._numbers.metrics() | (self._labels.metrics() if self._has_labels else {})
+        return {name: found[name] for name in self._wanted if name in found}
 
     def statistics(self) -> dict[str, Statistic]:
         """Return the scores with what each example adds."""
-        judged = () if self._task.threshold is None else JUDGED
         found = self._numbers.statistics()
-        wanted = ("auc", "spearman", *judged) if self._has_labels else ("spearman", "pearson")
         found |= self._labels.statistics() if self._has_labels else {}
-        return {name: found[name] for name in wanted if name in found}
+        return {name: found[name] for name in self._wanted if name in found}
+
+    @property
+    def lacking(self) -> str:
+        """Which scores the gold does not tell, and why."""
+        if self._labels.lacking and self._task.threshold is None:
+            return "all pairs have the same label, so there is nothing to tell apart"
+        return self._labels.lacking or self._numbers.lacking
+
+    @property
+    def _wanted(self) -> tuple[str, ...]:
+        if not self._has_labels:
+            return ("spearman", "pearson")
+        return ("auc", "spearman") if self._task.threshold is None else ("auc", "spearman", *JUDGED)
 
 
 def best_threshold(cosines: np.ndarray, is_same: np.ndarray) -> float:

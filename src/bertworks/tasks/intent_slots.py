@@ -175,6 +175,11 @@ class UtteranceScorer:
             **{f"slot_{name}": value for name, value in self._slots.statistics().items()},
         }
 
+    @property
+    def lacking(self) -> str:
+        """Which scores the gold does not tell, and why."""
+        return self._slots.lacking
+
     def by_label(self) -> dict[str, dict[str, float]]:
         """Return the scores of each kind of slot."""
         return self._slots.by_label()

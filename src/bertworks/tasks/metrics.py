@@ -42,16 +42,16 @@ class LabelScores:
         """Return accuracy, F1 of the second label or of all, MCC, AUC, precision and recall.
 
         Of two labels, F1, precision and recall are those of the second; `macro` is the mean over
-        labels, `micro` counts all answers as one. The area under the curve of more labels is the
-        mean over labels of each against the others, and of labels that do not occur there is none.
+        labels that occur, `micro` counts all answers as one. The area under the curve of more
+        labels is the mean over those that occur of each against the others. Gold of one label
+        tells the accuracy alone.
         """
+        found = {"accuracy": mean_of(np.array(self._gold) == np.array(self._given))}
+        if self.lacking:
+            return found
         sample, is_binary = self._sample(), self._num_labels == 2
         usual: Mean = 1 if is_binary else "macro"
-        found = {
-            "accuracy": mean_of(np.array(self._gold) == np.array(self._given)),
-            "f1": rate_of(sample, "f1", over=usual),
-            "mcc": Statistic(sample, _mcc),
-        }
+        found |= {"f1": rate_of(sample, "f1", over=usual), "mcc": Statistic(sample, _mcc)}
         if (area := self._area()) is not None:
             found["auc"] = area
         for name in ("precision", "recall"):
@@ -62,6 +62,12 @@ class LabelScores:
                 found[f"{mean}_{name}"] = rate_of(sample, name, over=mean)
         found.setdefault("macro_f1", found["f1"])  # by this name for any number of labels
         return found
+
+    @property
+    def lacking(self) -> str:
+        """Which scores the gold does not tell, and why; empty where it tells all."""
+        is_one = len(self._gold) > 0 and min(self._gold) == max(self._gold)
+        return "all examples have the same label, so accuracy alone is told" if is_one else ""
 
     def metrics(self) -> dict[str, float]:
         """Return the value of each score."""
@@ -105,18 +111,29 @@ class LabelSetScores:
         self._probabilities.extend(probabilities)
 
     def statistics(self) -> dict[str, Statistic]:
-        """Return micro and macro F1, precision and recall, the share of whole sets, and the AUC."""
+        """Return micro and macro F1, precision and recall, the share of whole sets, and the AUC.
+
+        Gold without any label tells the share of whole sets alone.
+        """
+        gold, given = self._sides()
+        subsets = {"subset_accuracy": mean_of((gold == given).all(axis=1))}
+        if self.lacking:
+            return subsets
         sample = self._sample()
         means: tuple[Mean, ...] = ("micro", "macro")
         found = {
             f"{mean}_{name}": rate_of(sample, name, over=mean)
             for name in ("f1", "precision", "recall")
             for mean in means
-        }
-        gold, given = self._sides()
-        found["subset_accuracy"] = mean_of((gold == given).all(axis=1))
+        } | subsets
         area = area_of(gold, np.array(self._probabilities).reshape(gold.shape))
         return found if area is None else found | {"auc": area}
+
+    @property
+    def lacking(self) -> str:
+        """Which scores the gold does not tell, and why; empty where it tells all."""
+        is_bare = not any(self._gold)
+        return "no example has a label, so subset accuracy alone is told" if is_bare else ""
 
     def metrics(self) -> dict[str, float]:
         """Return the value of each score."""
@@ -163,15 +180,26 @@ class NumberScores:
         }
 
     def metrics(self) -> dict[str, float]:
-        """Return both correlations, 0 where one side never changes, and the mean distance."""
-        for name, side in (("gold", self._gold), ("given", self._given)):
-            if min(side) == max(side):
-                say(
-                    f"warning: all scores that are {name} are {side[0]:g}, so there is nothing to "
-                    "correlate; pearson and spearman are 0"
-                )
+        """Return both correlations and the mean distance; numbers all alike correlate by 0.
+
+        Gold that is all alike tells the distance alone.
+        """
         found = {name: one.value for name, one in self.statistics().items()}
+        if self.lacking:
+            return found
+        if min(self._given) == max(self._given):
+            say(
+                f"warning: all scores that are given are {self._given[0]:g}, so there is nothing "
+                "to correlate; pearson and spearman are 0"
+            )
         return {"pearson": 0.0, "spearman": 0.0} | found
+
+    @property
+    def lacking(self) -> str:
+        """Which scores the gold does not tell, and why; empty where it tells all."""
+        if not self._gold or min(self._gold) < max(self._gold):
+            return ""
+        return f"all gold scores are {self._gold[0]:g}, so pearson and spearman cannot be told"
 
 
 @dataclass(frozen=True)
@@ -215,15 +243,11 @@ def rate_of(sample: Sample, name: str, *, over: Mean) -> Statistic:
 
 
 def _mean_rate(sample: Sample, name: str) -> Statistic:
-    """Return the mean of a rate over labels.
-
-    By chance a drawn sample has no example of a label that is rare; then the label does not count.
-    """
-    is_absent = _Cells.of_sums(sample.sums).gold == 0  # from all examples, which is not by chance
+    """Return the mean of a rate over labels; one that no example has does not count."""
 
     def score(sums: np.ndarray) -> np.ndarray:
         cells = _Cells.of_sums(sums)
-        is_counted = (cells.gold > 0) | is_absent
+        is_counted = cells.gold > 0
         return (cells.rates()[name] * is_counted).sum(-1) / np.maximum(is_counted.sum(-1), 1)
 
     return Statistic(sample, score)

@@ -192,6 +192,11 @@ class LabelSetScorer:
         """Return the scores with what each example adds."""
         return self._scores.statistics()
 
+    @property
+    def lacking(self) -> str:
+        """Which scores the gold does not tell, and why."""
+        return self._scores.lacking
+
     def by_label(self) -> dict[str, dict[str, float]]:
         """Return the scores of each label."""
         return dict(zip(self._task.labels, self._scores.by_label(), strict=True))

@@ -109,6 +109,11 @@ class NumberScorer:
         """Return the scores with what each example adds."""
         return self._scores.statistics()
 
+    @property
+    def lacking(self) -> str:
+        """Which scores the gold does not tell, and why."""
+        return self._scores.lacking
+
 
 def learn_scale(examples: Sequence[TextExample]) -> Options:
     """Return the mean and the deviation of the numbers, the latter as a power of two.

@@ -144,6 +144,11 @@ class TagScorer:
             return found
         return {"accuracy": found["accuracy"], "macro_f1": self._scores.macro_f1()}
 
+    @property
+    def lacking(self) -> str:
+        """Which scores the gold does not tell, and why."""
+        return self._scores.lacking
+
     def by_label(self) -> dict[str, dict[str, float]]:
         """Return the scores of each label of spans, or of each tag."""
         return self._scores.by_label()

@@ -172,14 +172,22 @@ class TagScores:
         return {name: one.value for name, one in self.statistics().items()}
 
     def statistics(self) -> dict[str, Statistic]:
-        """Return the scores with what each text adds."""
+        """Return the scores with what each text adds; gold without spans tells accuracy alone."""
+        words = np.array(self._words).reshape(-1, 2).T
+        found = {"accuracy": share_of(*words)}
+        if self.lacking:
+            return found
         counts = np.zeros((len(self._words) // 2, 3))
         for label in self._cells:
             counts += self._of_label(label)
         whole = Sample.of(counts)
-        words = np.array(self._words).reshape(-1, 2).T
-        rates = {name: rate_of(whole, name, over="micro") for name in ("f1", "precision", "recall")}
-        return {**rates, "accuracy": share_of(*words)}
+        rates = ("f1", "precision", "recall")
+        return {name: rate_of(whole, name, over="micro") for name in rates} | found
+
+    @property
+    def lacking(self) -> str:
+        """Which scores the gold does not tell, and why; empty where it tells all."""
+        return "" if self.gold else "no example has a span, so accuracy alone is told of tags"
 
     def macro_f1(self) -> Statistic:
         """Return the mean of the F1 of all labels."""

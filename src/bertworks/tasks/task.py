@@ -101,6 +101,15 @@ class Task(Protocol):
 
 
 @runtime_checkable
+class Partial(Protocol):
+    """A scorer some of whose scores not every gold tells."""
+
+    @property
+    def lacking(self) -> str:
+        """Which scores the gold does not tell, and why; empty where it tells all."""
+
+
+@runtime_checkable
 class Tunable(Protocol):
     """A task with a threshold or the like, which answers on examples that were not learned set."""
 
