@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
-from bertworks.core.batch import Batch
+from bertworks.core.batch import IGNORE, Batch
 from bertworks.core.device import Machine
 from bertworks.core.errors import InterruptedRunError, TrainingError
 from bertworks.core.settings import Ramp
@@ -287,6 +287,25 @@ def test_a_task_that_a_batch_does_not_ask_for_is_left_alone(
     train(make_model(), Alternating(), PLAN, run=run, machine=machine)
     asked = [{"fill_mask", "next_sentence"} & entry.keys() for entry in read_log(run.folder)]
     assert asked == [{"fill_mask"}, {"next_sentence"}] * 2 + [{"fill_mask"}]
+
+
+def test_a_task_whose_targets_are_all_ignored_has_no_loss_in_the_log(
+    make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun, machine: Machine
+) -> None:
+    class NothingToFollow:
+        """Batches whose texts are all single, so that no sentence follows another."""
+
+        def at(self, step: int) -> list[Batch]:
+            parts = make_batches(accumulate=2).at(step)
+            for part in parts:
+                part.targets["next_sentence"].values.fill_(IGNORE)
+            return parts
+
+    run = make_run()
+    train(make_model(), NothingToFollow(), PLAN, run=run, machine=machine)
+    for entry in strict_log(run):
+        assert "fill_mask" in entry
+        assert "next_sentence" not in entry
 
 
 def test_without_a_score_no_weights_are_the_best(

@@ -144,7 +144,8 @@ def _backward(
 ) -> list[dict[str, Tensor]]:
     """Add up the gradients of a step's parts; return what each adds to the step's mean losses.
 
-    They are seen with the weights that are lent for the time of the step.
+    They are seen with the weights that are lent for the time of the step. A task that the step asks
+    nothing of has no loss.
     """
     if not parts:
         return []
@@ -158,7 +159,7 @@ def _backward(
         ]
     gradients = [p.grad for p in passes.model.parameters() if p.grad is not None]
     crew.add_up([gradient for gradient in gradients if not is_sharded(gradient)])
-    return found
+    return [{name: loss for name, loss in one.items() if totals[name]} for one in found]
 
 
 def _clip_and_measure(
