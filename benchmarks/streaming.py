@@ -4,8 +4,8 @@
 
 For each kind of task a small network with drawn weights answers drawn rows: so many, 4 times and 16
 times as many, nearly all different. What is kept of each answer is a few numbers, so the peak may
-grow by some bytes for each row, which the last column shows, and peaks waver by some MB; more than
-300 is a failure, but only many rows can tell. Rows that were read, their windows and their answers
+grow by some bytes for each row, which the last column shows (of the line through all sizes), and
+peaks waver by some MB; more than 300 is a failure, but only many rows can tell. Rows that were read, their windows and their answers
 would take more than a thousand, and must not stay. The C library is told to give freed memory back
 at once and the matrix library to remember few shapes, or what they hold for later use would hide
 what is in use.
@@ -81,10 +81,17 @@ def report(folder: Path, kind: str, num_rows: int, times: list[int]) -> list[flo
             found.append(run_bertworks(command, *words, "--threads", 1).peak)
     grown = []
     for command, found in peaks.items():
-        grown.append((found[-1] - found[0]) * 2**20 / (num_rows * (times[-1] - times[0] or 1)))
+        grown.append(slope([num_rows * count for count in times], found) * 2**20)
         shown = "".join(f"{peak:10.0f}" for peak in found)
         print(f"{command:10}{kind:14}{shown}{grown[-1]:12.1f}", flush=True)
     return grown
+
+
+def slope(rows: list[int], peaks: list[float]) -> float:
+    """Return by how many MB a row the line through all peaks rises; of one size it is flat."""
+    middle = sum(rows) / len(rows)
+    spread = sum((count - middle) ** 2 for count in rows)
+    return sum((n - middle) * peak for n, peak in zip(rows, peaks, strict=True)) / (spread or 1)
 
 
 def save_small_model(folder: Path, kind: str, rows: list[Row]) -> None:
