@@ -5,10 +5,10 @@
 For each kind of task a small network with drawn weights answers drawn rows: so many, 4 times and 16
 times as many, nearly all different. What is kept of each answer is a few numbers, so the peak may
 grow by some bytes for each row, which the last column shows (of the line through all sizes), and
-peaks waver by some MB; more than 300 is a failure, but only many rows can tell. Rows that were read, their windows and their answers
-would take more than a thousand, and must not stay. The C library is told to give freed memory back
-at once and the matrix library to remember few shapes, or what they hold for later use would hide
-what is in use.
+peaks waver by some MB; more than 300 is a failure, but only many rows can tell. Rows that were
+read, their windows and their answers would take more than a thousand, and must not stay. The C
+library is told to give freed memory back at once and the matrix library to remember few shapes, or
+what they hold for later use would hide what is in use.
 """
 
 import argparse
