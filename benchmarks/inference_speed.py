@@ -1,14 +1,19 @@
-"""Vectors of texts on the CPU, against sentence-transformers, plain ONNX Runtime and OpenVINO.
+"""Vectors of texts, against sentence-transformers, plain ONNX Runtime and OpenVINO.
 
     python benchmarks/inference_speed.py --model minilm --data ../shared/data
+    python benchmarks/inference_speed.py --model minilm --device cuda [--base]
 
 1,000 texts of mixed length (sentences of news from MRPC, every fortieth a film review that is cut
 after 256 pieces), then short ones (STS-B) and long ones (reviews) apart. Ours and those of
 sentence-transformers begin with the text; plain ONNX Runtime and OpenVINO get pieces that are cut
 beforehand, sorted by length, 32 texts at a time. The plain graphs are what torch exports of
-transformers' network, and what onnxruntime's own dynamic quantization makes of it. Sides take
-turns; the best round counts. All vectors are compared with those of sentence-transformers, and
-STS-B's dev pairs are scored by each of ours. Then one text at a time.
+transformers' network, and what onnxruntime's own dynamic quantization makes of it. OpenVINO by
+itself computes in bf16 where the CPU can, so it is asked for fp32 too. Sides take turns; the best
+round counts. All vectors are compared with those of sentence-transformers, and STS-B's dev pairs
+are scored by each of ours. Then one text at a time.
+
+On a GPU both sides compute in bf16 and read each text 20 times; `--base` gives both an untrained
+network of BERT-base's shape with the model's tokenizer.
 """
 
 import argparse
@@ -19,11 +24,13 @@ import warnings
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 import bertworks
+from bertworks.core.device import Precision, cpu_runs_bf16
 from bertworks.core.progress import mute
 from bertworks.core.quarantine import Quarantine
 from bertworks.evaluation.suite_data import gather
@@ -35,6 +42,7 @@ from bertworks.tasks.catalog import KINDS
 
 Side = Callable[[list[str]], np.ndarray]
 NUM_TEXTS, LONGEST, BATCH = 1000, 256, 32
+GPU_COPIES = 20
 
 
 def main() -> None:
@@ -44,18 +52,49 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--base", action="store_true", help="an untrained BERT-base instead")
     asked = parser.parse_args()
     mute()
     warnings.simplefilter("ignore")  # torch's exporter has many
     torch.set_num_threads(asked.threads)
     with tempfile.TemporaryDirectory() as folder:
-        ours = our_sides(asked.model, Path(folder), asked)
-        plain = plain_sides(asked.model, Path(folder), asked.threads)
-        sides = {"sentence-transformers": sentence_transformers(asked.model), **plain, **ours}
-        for name, texts in make_texts(asked.data).items():
-            rates(name, texts, sides, asked.rounds)
-        latencies(make_texts(asked.data)["mixed"][:200], sides)
+        model = untrained_base(asked.model, Path(folder) / "base") if asked.base else asked.model
+        sides = (on_cpu if asked.device == "cpu" else on_gpu)(model, Path(folder), asked)
+        copies = 1 if asked.device == "cpu" else GPU_COPIES
+        texts = {name: copies * own for name, own in make_texts(asked.data).items()}
+        for name, own in texts.items():
+            rates(name, own, sides, asked.rounds)
+        latencies(texts["mixed"][:200], sides)
         exactness(asked.data, sides)
+
+
+def on_cpu(model: Path, folder: Path, asked: argparse.Namespace) -> dict[str, Side]:
+    """Return what is compared on a CPU."""
+    peer = sentence_transformers(model, device="cpu")
+    plain = plain_sides(model, folder, asked.threads)
+    return {"sentence-transformers": peer, **plain, **our_sides(model, folder, asked)}
+
+
+def on_gpu(model: Path, folder: Path, asked: argparse.Namespace) -> dict[str, Side]:
+    """Return what is compared on a GPU, in bf16."""
+    ours = bertworks.load(model, device="cuda", precision="bf16")
+    return {
+        "sentence-transformers": sentence_transformers(
+            model, device="cuda", model_kwargs={"dtype": torch.bfloat16}
+        ),
+        "bertworks, torch bf16": lambda texts: ours.embed(texts, max_length=LONGEST),
+    }
+
+
+def untrained_base(model: Path, folder: Path) -> Path:
+    """Write an untrained network of BERT-base's shape with another model's tokenizer."""
+    from transformers import AutoTokenizer, BertConfig, BertModel
+
+    AutoTokenizer.from_pretrained(model, local_files_only=True).save_pretrained(folder)
+    torch.manual_seed(0)
+    BertModel(BertConfig()).save_pretrained(folder)
+    return folder
 
 
 def make_texts(data: Path) -> dict[str, list[str]]:
@@ -79,7 +118,13 @@ def our_sides(model: Path, folder: Path, asked: argparse.Namespace) -> dict[str,
     threads, texts = asked.threads, folder / "texts.jsonl"
     lines = (json.dumps({"text": example.text_b}) for example in read(asked.data, "mrpc", "train"))
     texts.write_text("\n".join(islice(lines, 300)))
-    sides = {"bertworks, torch": bertworks.load(model, threads=threads, backend="torch").embed}
+    precisions: list[Precision] = ["fp32", "bf16"] if cpu_runs_bf16() else ["fp32"]
+    sides = {
+        f"bertworks, torch {precision}": bertworks.load(
+            model, threads=threads, backend="torch", precision=precision
+        ).embed
+        for precision in precisions
+    }
     for precision in ("fp32", "int8"):
         out = folder / precision
         how = OnnxSettings(precision=precision, data=texts)
@@ -89,12 +134,15 @@ def our_sides(model: Path, folder: Path, asked: argparse.Namespace) -> dict[str,
     return sides
 
 
-def sentence_transformers(model: Path) -> Side:
-    """Return the peer as it comes."""
+def sentence_transformers(model: Path, **how: Any) -> Side:
+    """Return the peer as it comes; without a recipe of its own it takes the mean, as ours do."""
     from sentence_transformers import SentenceTransformer
 
-    peer = SentenceTransformer(str(model), device="cpu", local_files_only=True)
-    return lambda texts: peer.encode(texts, batch_size=BATCH, show_progress_bar=False)
+    peer = SentenceTransformer(str(model), local_files_only=True, **how)
+    peer.max_seq_length = LONGEST
+    return lambda texts: peer.encode(
+        texts, batch_size=BATCH, show_progress_bar=False, normalize_embeddings=True
+    )
 
 
 def plain_sides(model: Path, folder: Path, threads: int) -> dict[str, Side]:
@@ -118,10 +166,12 @@ def plain_sides(model: Path, folder: Path, threads: int) -> dict[str, Side]:
         import openvino
     except ImportError:
         return sides
-    compiled = openvino.Core().compile_model(
-        openvino.convert_model(plain), "CPU", {"INFERENCE_NUM_THREADS": threads}
-    )
-    sides["OpenVINO fp32, cut before"] = on_rectangles(lambda x: compiled(x)[0], tokenizer)
+    how = {"INFERENCE_NUM_THREADS": threads}
+    wanted = {"as it comes": {}, "fp32": {"INFERENCE_PRECISION_HINT": "f32"}}
+    for name, hints in wanted.items():
+        network = openvino.Core().compile_model(openvino.convert_model(plain), "CPU", how | hints)
+        run = lambda given, network=network: network(given)[0]  # noqa: E731
+        sides[f"OpenVINO {name}, cut before"] = on_rectangles(run, tokenizer)
     return sides
 
 

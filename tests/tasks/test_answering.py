@@ -9,11 +9,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bertworks.core.device import prepare
 from bertworks.core.errors import DataError, TrainingError
 from bertworks.data.examples import Found, QuestionExample, TextExample
 from bertworks.data.forms import make_example
 from bertworks.tasks import answering
-from bertworks.tasks.answering import BATCH_TOKENS, Answerer, at_rest, in_chunks, windows_of
+from bertworks.tasks.answering import Answerer, at_rest, in_chunks, windows_of
 from bertworks.tasks.catalog import KINDS, learn_task, make_task
 from bertworks.tasks.task import Answer, Task, TaskModel
 
@@ -95,7 +96,9 @@ def test_the_texts_of_these_tests_need_several_batches_and_windows(
 ) -> None:
     windows = windows_of(model.tasks["classify"], examples["classify"], tokenizer, longest=67)
     assert max(map(len, windows)) > 3
-    assert sum(len(window.tokens) for own in windows for window in own) > BATCH_TOKENS
+    assert (
+        sum(len(window.tokens) for own in windows for window in own) > prepare("cpu").batch_tokens
+    )
 
 
 def test_labels_that_are_chosen_vary(ask, examples) -> None:

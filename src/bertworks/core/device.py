@@ -28,6 +28,11 @@ class Machine:
     device: torch.device
     precision: Literal["fp32", "bf16"]
 
+    @property
+    def batch_tokens(self) -> int:
+        """How many tokens the device answers at once, enough to keep it busy."""
+        return 65536 if self.device.type == "cuda" else 4096
+
     def autocast(self) -> AbstractContextManager[None]:
         """Return the context in which a forward pass runs."""
         if self.precision == "fp32":

@@ -15,7 +15,7 @@ OPSET, FUSED_OPSET, IR = 17, 1, 8  # old enough for the runtimes of several year
 # The operators of ONNX Runtime that are used. It has others, which can be named here too: on a CPU
 # SkipLayerNormalization and EmbedLayerNormalization are much slower than the plain operators they
 # stand for, and Attention, MultiHeadAttention and BiasGelu are no faster.
-FASTER = frozenset({"DynamicQuantizeMatMul", "FastGelu", "Gelu", "RotaryEmbedding"})
+FASTER = frozenset({"DynamicQuantizeMatMul", "FastGelu", "FusedMatMul", "Gelu", "RotaryEmbedding"})
 UNSEEN = -1e9  # the score of what a token may not look at
 
 

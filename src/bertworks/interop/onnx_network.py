@@ -239,16 +239,23 @@ class NetworkWriter:
         graph, config = self.graph, self.config
         heads = (0, 0, config.num_heads, config.head_size)
         q, k, v = (graph.reshape(x, *heads) for x in (q, k, v))  # [N, length, H, K]
-        scaled = graph.add("Mul", q, graph.numbers(config.head_size**-0.5))
-        rows = graph.add("Transpose", scaled, perm=[0, 2, 1, 3])
-        columns = graph.add("Transpose", k, perm=[0, 2, 3, 1])
-        scores = graph.add("Add", graph.add("MatMul", rows, columns), self._hidden_padding(view))
+        scores = graph.add("Add", self._products(q, k), self._hidden_padding(view))
         if view.scores is not None:
             scores = graph.add("Add", scores, view.scores)
         values = graph.add("Transpose", v, perm=[0, 2, 1, 3])
         gathered = graph.add("MatMul", graph.add("Softmax", scores, axis=-1), values)
         back = graph.add("Transpose", gathered, perm=[0, 2, 1, 3])
         return graph.reshape(back, 0, 0, config.hidden_size)
+
+    def _products(self, q: str, k: str) -> str:
+        """Return how well each token fits each, [N, length, H, K] -> [N, H, length, length]."""
+        graph, scale = self.graph, self.config.head_size**-0.5
+        rows = graph.add("Transpose", q, perm=[0, 2, 1, 3])
+        if "FusedMatMul" in graph.faster:
+            columns = graph.add("Transpose", k, perm=[0, 2, 1, 3])
+            return graph.fused("FusedMatMul", rows, columns, transB=1, alpha=scale)
+        scaled = graph.add("Mul", rows, graph.numbers(scale))
+        return graph.add("MatMul", scaled, graph.add("Transpose", k, perm=[0, 2, 3, 1]))
 
     def _hidden_padding(self, view: View) -> str:
         """Return what is added to the scores of tokens that are not there, [N, 1, 1, length]."""

@@ -19,7 +19,7 @@ from bertworks.core.errors import UsageError
 from bertworks.data.packing import Features, flatten
 from bertworks.model.encoder import Encoder
 from bertworks.serving.text_pieces import TextPiece, read_input
-from bertworks.tasks.answering import BATCH_TOKENS, at_rest
+from bertworks.tasks.answering import at_rest
 from bertworks.tasks.task import Task, TaskModel
 from bertworks.tokenizer.tokenizer import Tokenizer
 
@@ -143,7 +143,7 @@ class Attributor:
     def _integral(self, window: Features, away: Tensor, here: Tensor, column: int) -> Tensor:
         """Return the mean slope on the straight way between two inputs, by Gauss's rule, [L, E]."""
         places, weights = np.polynomial.legendre.leggauss(self.steps)
-        count = max(1, BATCH_TOKENS // len(here))
+        count = max(1, self.machine.batch_tokens // len(here))
         mean = torch.zeros_like(here)
         for first in range(0, self.steps, count):
             part = slice(first, first + count)

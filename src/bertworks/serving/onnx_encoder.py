@@ -13,7 +13,7 @@ from bertworks.interop.onnx_network import IDS, MASK, SEGMENTS
 from bertworks.interop.onnx_outputs import HIDDEN
 from bertworks.model.encoder import Encoder, Pooling, pool_texts
 
-RECTANGLE = 2048  # tokens of one rectangle, padding counted
+RECTANGLE = 1024  # tokens of one rectangle, padding counted
 MOST_PADDING = 0.1  # of a rectangle
 
 

@@ -22,7 +22,7 @@ from bertworks.model.layer_mix import LAST, LayerMix, Layers, Mix
 from bertworks.model.vector_precision import VectorPrecision, check_precision, quantize
 from bertworks.serving.inputs import refuse_others_than_texts
 from bertworks.serving.text_pieces import TextPiece, pieces_of
-from bertworks.tasks.answering import BATCH_TOKENS, at_rest
+from bertworks.tasks.answering import at_rest
 from bertworks.tasks.task import TaskModel
 from bertworks.tokenizer.tokenizer import Tokenizer
 
@@ -178,7 +178,7 @@ class Embedder:
         self, windows: list[Features], mix: LayerMix
     ) -> Iterator[tuple[np.ndarray, Batch, Tensor]]:
         """Yield batches with the places of their windows and the vectors of their tokens."""
-        for places, batch in length_sorted_batches(windows, budget=BATCH_TOKENS):
+        for places, batch in length_sorted_batches(windows, budget=self.machine.batch_tokens):
             moved = batch.to(self.machine.device)
             with at_rest(self.model), self.machine.autocast():
                 hidden = self._hidden(moved, mix)

@@ -22,7 +22,6 @@ from bertworks.data.windows import View
 from bertworks.tasks.task import Answer, Task, TaskModel
 from bertworks.tokenizer.tokenizer import Tokenizer
 
-BATCH_TOKENS = 4096
 CHUNK = 1024  # examples answered at once
 CHUNK_CHARACTERS = 1_000_000  # of which a chunk has hardly more, for long examples take memory
 Refused = tuple[Any, DataError]  # an example and why it has no answer
@@ -152,7 +151,7 @@ def _logit_rows(
 ) -> list[np.ndarray]:
     """Return the logits of each window, computed in batches of like length."""
     rows: list[np.ndarray] = [np.empty(0)] * len(windows)
-    for places, batch in length_sorted_batches(windows, budget=BATCH_TOKENS):
+    for places, batch in length_sorted_batches(windows, budget=machine.batch_tokens):
         moved = batch.to(machine.device)
         with at_rest(model), machine.autocast():
             logits = model.logits(moved, task.name)

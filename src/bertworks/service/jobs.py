@@ -1,0 +1,25 @@
+"""The work that waits: items, ready to be computed, and the answers they are promised."""
+
+from collections.abc import Hashable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Item:
+    """One input, cut into pieces and ready for the network."""
+
+    key: Hashable  # items of one key may be computed together
+    content: Any
+    num_tokens: int  # what it costs, special pieces and all windows counted
+    is_cut: bool = False  # a part of the input is not read
+
+
+@dataclass(eq=False)
+class Job:
+    """An item in the queue; a cancelled answer is not computed."""
+
+    item: Item
+    deadline: float  # on the monotonic clock; later it is not begun
+    answer: "Future[Any]" = field(default_factory=Future)
