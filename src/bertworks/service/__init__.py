@@ -1,0 +1,1 @@
+"""A service: models behind HTTP, many clients at once."""
