@@ -13,6 +13,7 @@ from bertworks.model.embedding import DenseLayer, EmbeddingRecipe
 from bertworks.serving.model_folder import OpenModel
 from bertworks.serving.predictor import Predictor
 from bertworks.serving.text_pieces import read_input
+from bertworks.serving.vectors import VectorForm
 
 POOLINGS = ("mean", "first", "max", "weighted", "last", "sqrt")
 LONG = "the cat sat on the mat and the dog ran over the hill " * 11
@@ -153,3 +154,38 @@ def test_broken_weights_are_told_of_and_not_passed_on(make_model, tokenizer, mac
     for call in (model.embed, model.embed_tokens):
         with pytest.raises(ArtifactError, match="vectors are not finite"):
             call(["the cat"])
+
+
+def test_texts_are_read_apart_and_computed_in_any_company(model) -> None:
+    form = VectorForm(pooling="max", dims=7)
+    read = model.embedder.read(TEXTS, form)
+    assert [text.num_tokens for text in read[:3]] == [9, 4, 2]
+    assert len(read[-1].windows) > 1
+    expected = model.embed(TEXTS, pooling="max", dims=7)
+    for order in ([6, 0, 3], [2], [5, 6, 1, 4]):
+        found = model.embedder.vectors([read[place] for place in order], form)
+        np.testing.assert_allclose(found, expected[order], atol=1e-5)
+
+
+def test_a_text_with_broken_numbers_has_none_and_its_neighbours_have_theirs(
+    make_model, tokenizer, machine
+) -> None:
+    dense = DenseLayer(torch.ones(5, 21), None, "sigmoid")  # which would hide an infinity
+    recipe = EmbeddingRecipe(layers=(dense,), normalize=False)
+    model = Predictor(OpenModel(make_model(), tokenizer, None, recipe), machine)
+    expected = model.embed(["the dog", "北京"])
+    with torch.no_grad():
+        model.model.encoder.embeddings.pieces.weight[tokenizer.ids_of(["cat"])[0]] = torch.inf
+    read = model.embedder.read(["the dog", "a cat", "北京"], VectorForm())
+    found = model.embedder.vectors(read, VectorForm())
+    assert np.isnan(found[1]).all()
+    np.testing.assert_allclose(found[[0, 2]], expected, atol=1e-5)
+    rows = model.embedder.token_vectors([text.windows[0] for text in read], VectorForm())
+    assert [bool(np.isfinite(part).all()) for part in rows] == [True, False, True]
+
+
+def test_a_text_that_is_cut_says_so(make_model, tokenizer, machine) -> None:
+    recipe = EmbeddingRecipe(max_length=9)
+    model = Predictor(OpenModel(make_model(), tokenizer, None, recipe), machine)
+    read = model.embedder.read(["cat", "cat " * 7, "cat " * 8], VectorForm())
+    assert [(text.num_tokens, text.is_cut) for text in read] == [(3, False), (9, False), (9, True)]

@@ -22,6 +22,7 @@ NEEDED = {
     "evaluate": ["--model", "m", "--data", "d", "--out", "o"],
     "predict": ["--model", "m", "--data", "d"],
     "embed": ["--model", "m", "--data", "d"],
+    "serve": ["--model", "m"],
     "export": ["--model", "m", "--to", "hugging-face", "--out", "o"],
 }
 COUNT, COUNT_OR_ZERO = "a whole number of at least 1", "a whole number of at least 0"
@@ -131,6 +132,14 @@ LIMITS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
     ("export", "max_length"): ("a whole number of at least 8", ["7", "0"], ["8"]),
     ("embed", "max_length"): ("a whole number of at least 8", ["7", "0"], ["8"]),
     ("embed", "dims"): (COUNT, ["0", "-1"], ["1"]),
+    ("serve", "port"): ("a whole number from 0 to 65535", ["-1", "65536"], ["0", "65535"]),
+    ("serve", "batch_tokens"): (COUNT, ["0"], ["1"]),
+    ("serve", "queue_tokens"): (COUNT, ["0", "-1"], ["1"]),
+    ("serve", "deadline"): (POSITIVE, ["0", "inf"], ["0.1"]),
+    ("serve", "max_items"): (COUNT, ["0"], ["1"]),
+    ("serve", "max_body"): (COUNT, ["0"], ["1"]),
+    ("serve", "drain"): ("a number of at least 0", ["-1", "inf"], ["0"]),
+    ("serve", "threads"): (COUNT, ["0"], ["1"]),
 }
 
 

@@ -14,7 +14,14 @@ from bertworks.core.errors import DataError, TrainingError
 from bertworks.data.examples import Found, QuestionExample, TextExample
 from bertworks.data.forms import make_example
 from bertworks.tasks import answering
-from bertworks.tasks.answering import Answerer, at_rest, in_chunks, windows_of
+from bertworks.tasks.answering import (
+    Answerer,
+    at_rest,
+    in_chunks,
+    is_finite,
+    logits_of,
+    windows_of,
+)
 from bertworks.tasks.catalog import KINDS, learn_task, make_task
 from bertworks.tasks.task import Answer, Task, TaskModel
 
@@ -146,6 +153,20 @@ def test_broken_weights_give_no_answer(config, tokenizer, machine) -> None:
         model.encoder.embeddings.pieces.weight[:, 3] = float("inf")
     with pytest.raises(TrainingError, match=r"no finite numbers.*train it again"):
         answerer.answer(examples, windows)
+
+
+def test_logits_of_one_example_may_be_broken_and_those_of_others_not(
+    config, tokenizer, machine
+) -> None:
+    task = make_task("classify", LABELS)
+    model = TaskModel(config, [task], seed=3, deviation=0.3)
+    with torch.no_grad():
+        model.encoder.embeddings.pieces.weight[tokenizer.ids_of(["cat"])[0]] = float("inf")
+    examples = [TextExample("the dog"), TextExample("the cat"), TextExample("the dog " * 70)]
+    windows = windows_of(task, examples, tokenizer, longest=67)
+    logits = logits_of(model, task.name, windows, machine)
+    assert [len(rows) for rows in logits] == [len(own) for own in windows] == [1, 1, 3]
+    assert [is_finite(rows) for rows in logits] == [True, False, True]
 
 
 def test_parts_that_no_window_shows_whole_are_counted(tokenizer, capsys) -> None:

@@ -39,6 +39,7 @@ COMMANDS = {
     "compare": Command(settings.CompareSettings, "bertworks.stages.compare"),
     "predict": Command(answer_settings.PredictSettings, "bertworks.stages.predict"),
     "embed": Command(answer_settings.EmbedSettings, "bertworks.stages.embed"),
+    "serve": Command(answer_settings.ServeSettings, "bertworks.stages.serve"),
     "export": Command(settings.ExportSettings, "bertworks.stages.export"),
     "import": Command(settings.ImportSettings, "bertworks.stages.import_model"),
 }

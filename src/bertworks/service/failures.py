@@ -21,7 +21,7 @@ STATUSES = {
 }
 
 
-class Failure(BertworksError):
+class Failure(BertworksError):  # noqa: N818  it is told, not raised, as often
     """One request, or one item of it, that gets no answer."""
 
     def __init__(self, code: str, message: str, *, retry_after: float | None = None) -> None:

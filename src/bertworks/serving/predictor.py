@@ -100,7 +100,8 @@ class Predictor:
         self._window = opened.longest
 
     @property
-    def _embedder(self) -> Embedder:
+    def embedder(self) -> Embedder:
+        """What makes its vectors."""
         return Embedder(self.model, self.tokenizer, self.machine, self.recipe)
 
     @property
@@ -271,22 +272,33 @@ class Predictor:
         """
         if self.reads_pairs:
             return lambda queries: np.stack([self._fit(query, documents) for query in queries])
-        names = ("document", "passage", "corpus")
-        vectors = self.embed(documents, normalize=True, prompt=self._prompt(*names))
-        prompt = self._prompt("query")
+        vectors = self.embed(documents, normalize=True, prompt=self.document_prompt)
+        prompt = self.query_prompt
         return lambda queries: self.embed(queries, normalize=True, prompt=prompt) @ vectors.T
 
     def _fit(self, query: str, documents: Sequence[str]) -> np.ndarray:
         pairs = [TextExample(query, text, line=n) for n, text in enumerate(documents, 1)]
-        answers = self.answer_examples(pairs, where="document")
-        if not self.task.labels:
-            return np.array([answer["score"] for answer in answers])
-        return np.array([answer["probabilities"][self.task.labels[-1]] for answer in answers])
+        return np.array(list(map(self.fit_of, self.answer_examples(pairs, where="document"))))
+
+    def fit_of(self, answer: Answer) -> float:
+        """Return how well two texts fit, by the model's answer for them."""
+        labels = self.task.labels
+        return answer["probabilities"][labels[-1]] if labels else answer["score"]
 
     @property
     def reads_pairs(self) -> bool:
         """Whether the model answers for two texts at once how well they fit."""
         return bool(self.model.tasks) and self.task.kind in OF_TWO_TEXTS
+
+    @property
+    def query_prompt(self) -> str | None:
+        """The name of the prompt before queries, if the folder has one."""
+        return self._prompt("query")
+
+    @property
+    def document_prompt(self) -> str | None:
+        """The name of the prompt before documents, if the folder has one."""
+        return self._prompt("document", "passage", "corpus")
 
     def _prompt(self, *names: str) -> str | None:
         """Return the first of some prompts that the folder has."""
@@ -306,7 +318,7 @@ class Predictor:
         form = VectorForm(
             pooling=pooling, normalize=normalize, max_length=max_length, prompt=prompt, **shape
         )
-        return self._embedder.embed(texts, form)
+        return self.embedder.embed(texts, form)
 
     def embed_chunks(
         self,
@@ -322,7 +334,7 @@ class Predictor:
         form = VectorForm(
             pooling=pooling, normalize=normalize, max_length=max_length, prompt=prompt, **shape
         )
-        return self._embedder.embed_chunks(chunks, form)
+        return self.embedder.embed_chunks(chunks, form)
 
     def vector_ranges(self, texts: Sequence[str], **asked: Any) -> np.ndarray:
         """Return the least and the greatest of each number of vectors, which int8 ones need."""
@@ -333,7 +345,7 @@ class Predictor:
         self, texts: Sequence[str], *, layers: Layers = LAST, mix: Mix = "mean"
     ) -> list[TokenVectors]:
         """Return the vectors of each text's pieces, with the characters they stand for."""
-        return self._embedder.embed_tokens(texts, VectorForm(layers=layers, mix=mix))
+        return self.embedder.embed_tokens(texts, VectorForm(layers=layers, mix=mix))
 
     def attention(self, text: str, text_b: str | None = None) -> AttentionWeights:
         """Return how much each piece of a text or pair looks at each other one, in every layer."""

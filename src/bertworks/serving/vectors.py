@@ -66,6 +66,20 @@ class TokenVectors:
     vectors: np.ndarray  # float32 [pieces, D]
 
 
+@dataclass(frozen=True, eq=False)
+class ReadText:
+    """A text behind its prompt, cut into the windows that the network reads."""
+
+    windows: tuple[Features, ...]
+    skipped: int = 0  # tokens of the prompt that are not pooled
+    is_cut: bool = False  # it goes on behind what is read of it
+
+    @property
+    def num_tokens(self) -> int:
+        """What it costs to read, special pieces counted."""
+        return sum(len(window.tokens) for window in self.windows)
+
+
 @dataclass(frozen=True)
 class Embedder:
     """An opened model that makes vectors."""
@@ -77,18 +91,18 @@ class Embedder:
 
     def embed(self, texts: Sequence[str], form: VectorForm) -> np.ndarray:
         """Return one vector per text, [N, D]."""
-        read = self._read_texts(texts, form)
-        self._tell_cut(read.num_cut, len(texts), form)
-        return self._vectors(read, form)
+        texts_read = self.read(texts, form)
+        self._tell_cut(_num_cut(texts_read), len(texts), form)
+        return self._written(texts_read, form)
 
     def embed_chunks(
         self, chunks: Iterable[Sequence[str]], form: VectorForm
     ) -> Iterator[np.ndarray]:
         """Yield what `embed` returns for each chunk of texts; the next is read meanwhile."""
         num_cut = num_texts = 0
-        for read in ahead(self._read_texts(chunk, form) for chunk in chunks):
-            num_cut, num_texts = num_cut + read.num_cut, num_texts + read.num_texts
-            yield self._vectors(read, form)
+        for read in ahead(self.read(chunk, form) for chunk in chunks):
+            num_cut, num_texts = num_cut + _num_cut(read), num_texts + len(read)
+            yield self._written(read, form)
         self._tell_cut(num_cut, num_texts, form)
 
     def embed_tokens(self, texts: Sequence[str], form: VectorForm) -> list[TokenVectors]:
@@ -103,14 +117,57 @@ class Embedder:
                 TokenVectors(pieces, np.zeros((len(ids), mix.width * self._size), np.float32))
             )
             for start, end, own in cut_centered(len(ids), np.arange(len(ids)), room=room):
-                window = join_pieces(ids[start:end], None, specials)
-                windows.append(Features(*window, example=number))
+                joined = join_pieces(ids[start:end], None, specials)
+                windows.append(Features(*joined, example=number))
                 asked.append((own, own - start + 1))  # behind the first special piece
-        for places, batch, hidden in self._read(windows, mix):
-            for place, part in zip(places, hidden.split(batch.layout.lengths), strict=True):
-                own, at = asked[place]
-                found[windows[place].example].vectors[own] = part.cpu().numpy()[at]
+        rows = self.token_vectors(windows, form)
+        for window, (own, at), part in zip(windows, asked, rows, strict=True):
+            found[window.example].vectors[own] = part[at]
         _refuse_broken(*(text.vectors for text in found))
+        return found
+
+    def read(self, texts: Sequence[str], form: VectorForm) -> list[ReadText]:
+        """Cut texts behind their prompt into windows of pieces."""
+        recipe = self._recipe(form)
+        check_precision(form.precision, form.ranges)
+        _refuse_other_width(recipe, self._mix(form).width * self._size)
+        refuse_others_than_texts(texts)
+        asked = self.recipe.max_length if form.max_length is None else form.max_length
+        room, specials = self._room(asked), self.tokenizer.specials
+        prefix = recipe.prompt_text(form.prompt)
+        skipped = 0
+        if prefix and not recipe.pools_prompt:
+            skipped = len(self.tokenizer.ids_of([prefix])[0]) + 1
+        found = []
+        for ids in self.tokenizer.ids_of([prefix + text for text in texts]):
+            pieces = np.array(ids, dtype=np.int64)
+            cut = cut_text(pieces, room=room) if asked is None else [pieces[:room]]
+            windows = tuple(Features(*join_pieces(window, None, specials)) for window in cut)
+            found.append(ReadText(windows, skipped, asked is not None and len(pieces) > room))
+        return found
+
+    def vectors(self, texts: Sequence[ReadText], form: VectorForm) -> np.ndarray:
+        """Return the vectors of texts behind one prompt, [N, D], in single precision.
+
+        Those of a text for which the network gives other than finite numbers are NaN.
+        """
+        recipe, mix = self._recipe(form), self._mix(form)
+        windows = [window for text in texts for window in text.windows]
+        owners = np.repeat(np.arange(len(texts)), [len(text.windows) for text in texts])
+        rows = np.zeros((len(windows), mix.width * self._size), np.float32)
+        skipped = texts[0].skipped if texts else 0
+        for places, batch, hidden in self._read(windows, mix):
+            pooled = pool_vectors(hidden, batch.layout, recipe.pooling, skipped=skipped)
+            rows[places] = pooled.cpu().numpy()
+        rows[~np.isfinite(rows).all(axis=1)] = np.nan
+        return recipe.finish(_merge_windows(rows, windows, owners, recipe.pooling), form.dims)
+
+    def token_vectors(self, windows: Sequence[Features], form: VectorForm) -> list[np.ndarray]:
+        """Return the vectors of all tokens of each window, special ones among them."""
+        found = [np.empty(0, np.float32)] * len(windows)
+        for places, batch, hidden in self._read(windows, self._mix(form)):
+            for place, part in zip(places, hidden.split(batch.layout.lengths), strict=True):
+                found[place] = part.cpu().numpy()
         return found
 
     @property
@@ -122,28 +179,6 @@ class Embedder:
 
     def _recipe(self, form: VectorForm) -> EmbeddingRecipe:
         return self.recipe.changed(pooling=form.pooling, normalize=form.normalize)
-
-    def _read_texts(self, texts: Sequence[str], form: VectorForm) -> "_ReadTexts":
-        """Cut texts behind their prompt into windows of pieces."""
-        recipe = self._recipe(form)
-        check_precision(form.precision, form.ranges)
-        _refuse_other_width(recipe, self._mix(form).width * self._size)
-        refuse_others_than_texts(texts)
-        asked = self.recipe.max_length if form.max_length is None else form.max_length
-        room = self._room(asked)
-        prefix = recipe.prompt_text(form.prompt)
-        ids = self.tokenizer.ids_of([prefix + text for text in texts])
-        pieces = [np.array(own, dtype=np.int64) for own in ids]
-        windows = [
-            Features(*join_pieces(window, None, self.tokenizer.specials), example=number)
-            for number, own in enumerate(pieces)
-            for window in (cut_text(own, room=room) if asked is None else [own[:room]])
-        ]
-        skipped = 0
-        if prefix and not recipe.pools_prompt:
-            skipped = len(self.tokenizer.ids_of([prefix])[0]) + 1
-        num_cut = sum(len(own) > room for own in pieces) if asked is not None else 0
-        return _ReadTexts(windows, len(texts), num_cut, skipped)
 
     def _room(self, asked: int | None) -> int:
         """Return how many pieces of a text fit beside the special ones."""
@@ -163,19 +198,15 @@ class Embedder:
                 "folder says; set max_length to read more or fewer"
             )
 
-    def _vectors(self, read: "_ReadTexts", form: VectorForm) -> np.ndarray:
-        recipe, mix = self._recipe(form), self._mix(form)
-        rows = np.zeros((len(read.windows), mix.width * self._size), np.float32)
-        for places, batch, hidden in self._read(read.windows, mix):
-            pooled = pool_vectors(hidden, batch.layout, recipe.pooling, skipped=read.skipped)
-            rows[places] = pooled.cpu().numpy()
-        _refuse_broken(rows)
-        merged = _merge_windows(rows, read.windows, read.num_texts, recipe.pooling)
-        return quantize(recipe.finish(merged, form.dims), form.precision, form.ranges)
+    def _written(self, texts: Sequence[ReadText], form: VectorForm) -> np.ndarray:
+        """Return the vectors of texts in the precision that is asked for."""
+        vectors = self.vectors(texts, form)
+        _refuse_broken(vectors)
+        return quantize(vectors, form.precision, form.ranges)
 
     @torch.inference_mode()
     def _read(
-        self, windows: list[Features], mix: LayerMix
+        self, windows: Sequence[Features], mix: LayerMix
     ) -> Iterator[tuple[np.ndarray, Batch, Tensor]]:
         """Yield batches with the places of their windows and the vectors of their tokens."""
         for places, batch in length_sorted_batches(windows, budget=self.machine.batch_tokens):
@@ -196,21 +227,17 @@ class Embedder:
         return mix.apply(encoder.layers(batch))
 
 
-@dataclass(frozen=True)
-class _ReadTexts:
-    windows: list[Features]
-    num_texts: int
-    num_cut: int  # texts that go on behind what is read of them
-    skipped: int  # tokens of the prompt that are not pooled
+def _num_cut(texts: Sequence[ReadText]) -> int:
+    return sum(text.is_cut for text in texts)
 
 
 def _merge_windows(
-    rows: np.ndarray, windows: list[Features], num_texts: int, pooling: VectorPooling
+    rows: np.ndarray, windows: Sequence[Features], owner: np.ndarray, pooling: VectorPooling
 ) -> np.ndarray:
     """Pool the windows of each text, by their lengths where all tokens of a window count."""
+    num_texts = int(owner[-1]) + 1 if len(owner) else 0
     if len(windows) == num_texts:
         return rows
-    owner = np.array([window.example for window in windows])
     if pooling == "max":
         merged = np.full((num_texts, rows.shape[1]), -np.inf, np.float32)
         np.maximum.at(merged, owner, rows)

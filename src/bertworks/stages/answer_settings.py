@@ -5,15 +5,21 @@ The module imports nothing heavy, so that `--help` is quick.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+from bertworks.core.settings import Limit
 from bertworks.stages.setting_groups import (
     BackendSettings,
+    Count,
     MachineSettings,
+    Positive,
+    PositiveOrZero,
     ShapeSettings,
     VectorSettings,
     ZeroShotSettings,
 )
+
+Port = Annotated[int, Limit("from 0 to 65535", lambda n: 0 <= n <= 65535)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,5 +71,38 @@ class EmbedSettings:
     resume: Literal["never", "auto"] = "never"
     """auto goes on with an --out that was left unfinished, to the same bytes; one that is finished
     is not made again."""
+    machine: MachineSettings = MachineSettings()
+    runtime: BackendSettings = BackendSettings()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeSettings:
+    """Answer the requests of many clients over HTTP."""
+
+    model: tuple[str, ...]
+    """Folder of a model, or NAME=FOLDER; of several the first answers where none is named."""
+    host: str = "127.0.0.1"
+    """Address to listen on; one that other machines reach needs an --api-key-file."""
+    port: Port = 8080
+    """Port to listen on; 0 takes a free one, which is said."""
+    api_key_file: Path | None = None
+    """File with the keys that open the service, one in each line; by default none is asked for."""
+    batch_tokens: Count = 4096
+    """Most tokens that are computed at once; a longer text is computed alone."""
+    queue_tokens: Count = 65536
+    """Most tokens that wait to be computed; requests beyond are told to come again."""
+    deadline: Positive = 10.0
+    """Seconds that a request may wait; later it is not begun."""
+    max_items: Count = 2048
+    """Most texts of one request."""
+    max_body: Count = 4194304
+    """Most bytes of one request."""
+    drain: PositiveOrZero = 30.0
+    """Seconds in which requests that were begun are finished when the service ends, or when a model
+    is exchanged."""
+    allow_swap: bool = False
+    """Let clients exchange a model for that of another folder, by POST /models/NAME."""
+    page: bool = True
+    """Show a page to try the models with in a browser, at /."""
     machine: MachineSettings = MachineSettings()
     runtime: BackendSettings = BackendSettings()

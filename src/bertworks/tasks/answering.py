@@ -19,7 +19,7 @@ from bertworks.core.progress import say
 from bertworks.data.example_batches import length_sorted_batches
 from bertworks.data.packing import Features
 from bertworks.data.windows import View
-from bertworks.tasks.task import Answer, Task, TaskModel
+from bertworks.tasks.task import Answer, Rows, Task, TaskModel
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 CHUNK = 1024  # examples answered at once
@@ -39,11 +39,15 @@ class Answerer:
 
     def answer(self, examples: Sequence[Any], windows: Sequence[list[Features]]) -> list[Answer]:
         """Return one answer per example, in order, from the windows of each."""
-        flat = [window for own in windows for window in own]
-        rows = iter(_logit_rows(self.model, self.task, flat, self.machine))
+        logits = logits_of(self.model, self.task.name, windows, self.machine)
+        if not all(is_finite(rows) for rows in logits):
+            raise TrainingError(
+                "the network's answers are no finite numbers, so its weights are broken; "
+                "train it again with a lower --lr"
+            )
         return [
-            self.task.decode(example, own, list(islice(rows, len(own))), self.tokenizer)
-            for example, own in zip(examples, windows, strict=True)
+            self.task.decode(example, own, rows, self.tokenizer)
+            for example, own, rows in zip(examples, windows, logits, strict=True)
         ]
 
     def chunks(
@@ -146,23 +150,25 @@ def windows_of(
 
 
 @torch.inference_mode()
-def _logit_rows(
-    model: TaskModel, task: Task, windows: Sequence[Features], machine: Machine
-) -> list[np.ndarray]:
-    """Return the logits of each window, computed in batches of like length."""
-    rows: list[np.ndarray] = [np.empty(0)] * len(windows)
-    for places, batch in length_sorted_batches(windows, budget=machine.batch_tokens):
+def logits_of(
+    model: TaskModel, name: str, windows: Sequence[Sequence[Features]], machine: Machine
+) -> list[list[Rows]]:
+    """Return a task's logits for the windows of each example, in batches of like length."""
+    flat = [window for own in windows for window in own]
+    rows: list[Rows] = [np.empty(0)] * len(flat)
+    for places, batch in length_sorted_batches(flat, budget=machine.batch_tokens):
         moved = batch.to(machine.device)
         with at_rest(model), machine.autocast():
-            logits = model.logits(moved, task.name)
-        if not logits.isfinite().all():
-            raise TrainingError(
-                "the network's answers are no finite numbers, so its weights are broken; "
-                "train it again with a lower --lr"
-            )
-        for place, part in zip(places, _by_text(logits, batch, task.name), strict=True):
+            logits = model.logits(moved, name)
+        for place, part in zip(places, _by_text(logits, batch, name), strict=True):
             rows[place] = part
-    return rows
+    found = iter(rows)
+    return [list(islice(found, len(own))) for own in windows]
+
+
+def is_finite(rows: Sequence[Rows]) -> bool:
+    """Tell whether the logits of an example are numbers to answer by."""
+    return all(np.isfinite(part).all() for part in rows)
 
 
 def _by_text(logits: torch.Tensor, batch: Batch, name: str) -> list[np.ndarray]:

@@ -1,0 +1,67 @@
+"""How much of an input is read: whatever is sent, it costs no more than that."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bertworks.data.examples import (
+    ChoiceExample,
+    Example,
+    QuestionExample,
+    TaggedExample,
+    TextExample,
+)
+from bertworks.service.failures import Failure
+from bertworks.tokenizer.tokenizer import Tokenizer
+
+CHARACTERS = 64  # of a piece, at the most and on average; those behind are not even looked at
+LONG_PARTS: dict[type, tuple[str, ...]] = {  # of an example, that may be cut
+    TextExample: ("text", "text_b"),
+    TaggedExample: ("text",),
+    QuestionExample: ("passage",),
+    ChoiceExample: ("passage",),
+}
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """The most pieces that are read of one text, in all of its windows."""
+
+    tokenizer: Tokenizer
+    most: int
+
+    def shorten(self, text: str) -> str:
+        """Return as much of a text as is read."""
+        if len(text) <= self.most:
+            return text
+        begin = text[: CHARACTERS * self.most]
+        offsets = self.tokenizer.encode(begin).offsets
+        return begin if len(offsets) <= self.most else begin[: offsets[self.most - 1][1]]
+
+    def require_few_readings(self, example: Example, times: int) -> None:
+        """Refuse an example that would be read too often: once with each of many labels, say."""
+        most = CHARACTERS * self.most
+        if times > 1 and times * example.num_characters > most:
+            raise Failure(
+                "too_large",
+                f"input {example.line} has {example.num_characters} characters to be read {times} "
+                f"times, and {most} are the most together; shorten it, or give fewer choices",
+            )
+
+    def shorten_example(self, example: Example) -> Example:
+        """Return an example with as much of its long parts as is read."""
+        names = LONG_PARTS.get(type(example), ())
+        if isinstance(example, TaggedExample) and example.words is not None:
+            names = ()
+        parts = {name: getattr(example, name) for name in names}
+        short: dict[str, Any] = {
+            name: self.shorten(text) for name, text in parts.items() if text is not None
+        }
+        shortened = replace(example, **short)
+        most = CHARACTERS * self.most
+        if shortened.num_characters - sum(map(len, short.values())) > most:
+            raise Failure(
+                "too_large",
+                f"input {example.line} has {example.num_characters} characters, and what may not "
+                f"be cut of it has more than {most}; shorten it",
+            )
+        return shortened

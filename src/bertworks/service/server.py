@@ -1,0 +1,100 @@
+"""The process that listens: it takes a port, answers, and leaves without breaking its word."""
+
+import socket
+from ipaddress import ip_address
+from threading import Timer
+from types import FrameType
+from typing import Any
+
+import uvicorn
+
+from bertworks.core.errors import BertworksError, UsageError
+from bertworks.service.models import Models
+
+NOTICE = 1.0  # seconds in which the service says that it leaves, and still answers
+BACKLOG = 2048  # connections that wait to be taken
+IDLE = 30  # seconds that a connection is kept without a request
+
+
+def open_socket(host: str, port: int) -> socket.socket:
+    """Take a port before anything else is done; one that is taken is an error."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    taken = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind((host, port))
+        taken.listen(BACKLOG)
+    except OSError as error:
+        taken.close()
+        raise UsageError(
+            f"cannot listen on {host} port {port}: {error.strerror or error}; choose another "
+            "--port or --host"
+        ) from error
+    return taken
+
+
+def address_of(taken: socket.socket) -> str:
+    """Return where a socket is reached."""
+    host, port = taken.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def is_local(host: str) -> bool:
+    """Tell whether only this machine can reach a host."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # a name
+        return host == "localhost"
+
+
+def serve(app: Any, taken: socket.socket, models: Models, *, drain: float) -> None:
+    """Answer until a signal comes; then finish what was begun, within some seconds."""
+    config = uvicorn.Config(
+        app,
+        http="httptools",
+        loop="uvloop",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=IDLE,
+        timeout_graceful_shutdown=max(round(drain), 1),
+    )
+    server = _Server(config, models)
+    models.on_give_up = server.give_up
+    try:
+        server.run(sockets=[taken])
+    finally:
+        models.stop(0.0 if server.has_given_up else drain)
+    if server.has_given_up:
+        raise BertworksError(
+            "the service ends, for its worker was lost again and again; the lines above tell why"
+        )
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn's server, which says for a while that it leaves before it takes no more."""
+
+    def __init__(self, config: uvicorn.Config, models: Models) -> None:
+        super().__init__(config)
+        self.has_given_up = False
+        self._models = models
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to leave; a second signal does not wait for anybody."""
+        if self._models.is_stopping:
+            self.should_exit = self.force_exit = True
+            return
+        self._models.refuse_new()
+        notice = Timer(NOTICE, self._leave)
+        notice.daemon = True
+        notice.start()
+
+    def give_up(self) -> None:
+        """Leave at once, for nothing can be answered any more."""
+        self.has_given_up = self.should_exit = self.force_exit = True
+
+    def _leave(self) -> None:
+        self.should_exit = True

@@ -1,0 +1,84 @@
+"""serve: models -> answers over HTTP, until a signal ends it."""
+
+from contextlib import closing
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from bertworks.core.errors import UsageError
+from bertworks.core.lines import require_content
+from bertworks.core.optional import import_optional
+from bertworks.core.progress import say
+from bertworks.service.batcher import BatchLimits
+from bertworks.service.models import Models, named_folders
+from bertworks.serving.predictor import load
+from bertworks.stages.answer_settings import ServeSettings
+
+PACKAGES = ("httptools", "msgspec", "starlette", "uvicorn", "uvloop")
+SHORTEST_KEY = 16  # characters; a shorter one can be guessed
+
+
+def run(settings: ServeSettings) -> dict[str, Any]:
+    """Open the models behind a port and answer; what cannot be served is refused before that."""
+    for name in PACKAGES:
+        import_optional(name, extra="serve", purpose="serve")
+    from bertworks.service.http_app import AppSettings, make_app
+    from bertworks.service.server import address_of, is_local, open_socket, serve
+
+    keys = _read_keys(settings.api_key_file)
+    if not keys and not is_local(settings.host):
+        raise UsageError(
+            f"--host {settings.host} lets other machines in; give an --api-key-file, or keep to "
+            "127.0.0.1"
+        )
+    folders = named_folders(settings.model)
+    app_settings = AppSettings(
+        max_body=settings.max_body,
+        max_items=settings.max_items,
+        max_characters=settings.max_body,
+        deadline=settings.deadline,
+        keys=keys,
+        allow_swap=settings.allow_swap,
+        page=settings.page,
+    )
+    with closing(open_socket(settings.host, settings.port)) as taken:
+        models = Models(
+            folders,
+            partial(load, **vars(settings.machine), **vars(settings.runtime)),
+            limits=BatchLimits(
+                batch_tokens=settings.batch_tokens, queue_tokens=settings.queue_tokens
+            ),
+            drain=settings.drain,
+        )
+        app, address = make_app(models, app_settings), address_of(taken)
+        say(f"listening on {address}; {_abilities(models)}")
+        serve(app, taken, models, drain=settings.drain)
+        answered = sum(model.batcher.num_computed for model in models)
+    return {"address": address, "models": list(models.names), "answered": answered}
+
+
+def _read_keys(file: Path | None) -> tuple[str, ...]:
+    """Return the digests of the keys of a file, one in each line."""
+    if file is None:
+        return ()
+    require_content(file)
+    try:
+        keys = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not UTF-8; write one key into each line") from error
+    for number, key in enumerate(keys, 1):
+        if key and len(key) < SHORTEST_KEY:
+            raise UsageError(
+                f"line {number} of {file} is shorter than {SHORTEST_KEY} characters, so it can be "
+                "guessed; make longer keys"
+            )
+    digests = tuple(sha256(key.encode()).hexdigest() for key in keys if key)
+    if not digests:
+        raise UsageError(f"{file} holds no key; write one into each line")
+    return digests
+
+
+def _abilities(models: Models) -> str:
+    """Tell what each model can do."""
+    return "; ".join(f"{model.name} can {', '.join(sorted(model.abilities))}" for model in models)

@@ -1,0 +1,78 @@
+"""How much of an input is read: its beginning, to the piece."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertworks.data.examples import (
+    ChoiceExample,
+    QuestionExample,
+    RelationExample,
+    TaggedExample,
+    TextExample,
+)
+from bertworks.service.failures import Failure
+from bertworks.service.lengths import CHARACTERS, Lengths
+
+WORDS = st.sampled_from(["cat", "Hügel", "北京", "unseen", "14", "!", "läuft", "   ", "\n"])
+
+
+@given(st.lists(WORDS, max_size=60), st.integers(1, 40))
+def test_a_shortened_text_has_the_first_pieces_of_the_whole(
+    tokenizer, words: list[str], most: int
+) -> None:
+    text = " ".join(words)
+    whole, short = tokenizer.ids_of([text, Lengths(tokenizer, most).shorten(text)])
+    assert short == whole[: len(short)]
+    assert len(short) >= min(most, len(whole))
+    if len(text) > most:
+        assert len(short) <= most
+
+
+def test_a_text_that_fits_is_left_as_it_is(tokenizer) -> None:
+    text = " the cat\n"
+    assert Lengths(tokenizer, 100).shorten(text) is text
+
+
+def test_characters_that_can_hardly_be_read_are_not_looked_at(tokenizer) -> None:
+    text = "cat" + " " * 10_000 + "dog"
+    assert tokenizer.ids_of([Lengths(tokenizer, 7).shorten(text)]) == tokenizer.ids_of(["cat"])
+    assert len(Lengths(tokenizer, 7).shorten("x" * 10_000)) <= CHARACTERS * 7
+
+
+def test_the_long_parts_of_an_example_are_shortened_and_no_others(tokenizer) -> None:
+    lengths, long, short = Lengths(tokenizer, 9), "cat " * 50, " ".join(["cat"] * 9)
+    shorten = lengths.shorten_example
+    assert shorten(TextExample(long, "dog", line=3)) == TextExample(short, "dog", line=3)
+    assert shorten(TextExample("dog", long)) == TextExample("dog", short)
+    assert shorten(TaggedExample(long)) == TaggedExample(short)
+    assert shorten(QuestionExample(long, long)) == QuestionExample(long, short)
+    assert shorten(ChoiceExample("a", (long, "b"), long)) == ChoiceExample("a", (long, "b"), short)
+    marked = RelationExample(long, (0, 3), (4, 7))
+    assert shorten(marked) == marked
+    tagged = TaggedExample(long, ((0, 3),))
+    assert shorten(tagged) == tagged
+
+
+def test_an_example_is_not_read_too_often(tokenizer) -> None:
+    lengths, example = Lengths(tokenizer, 9), TextExample("cat " * 30, line=5)
+    lengths.require_few_readings(example, 4)
+    with pytest.raises(Failure, match=r"input 5 has 120 characters to be read 5 times, and 576"):
+        lengths.require_few_readings(example, 5)
+    lengths.require_few_readings(TextExample("cat " * 300), 1)
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        TaggedExample("cat " * 200, ((0, 3),), line=4),
+        QuestionExample("cat " * 200, "dog", line=4),
+        ChoiceExample("a", ("cat " * 200, "b"), line=4),
+        RelationExample("cat " * 200, (0, 3), (4, 7), line=4),
+    ],
+)
+def test_what_may_not_be_cut_may_not_be_huge(tokenizer, example) -> None:
+    assert Lengths(tokenizer, 30).shorten_example(example) == example
+    with pytest.raises(Failure, match=r"^input 4 has .* characters.* more than 576; sh") as failed:
+        Lengths(tokenizer, 9).shorten_example(example)
+    assert failed.value.code == "too_large"

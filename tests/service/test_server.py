@@ -1,0 +1,78 @@
+"""The process that listens: a port of its own, known before anything else is done."""
+
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from bertworks.core.errors import BertworksError, UsageError
+from bertworks.service.models import Models
+from bertworks.service.server import address_of, is_local, open_socket, serve
+
+
+def test_a_free_port_is_taken_and_told() -> None:
+    with closing(open_socket("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert address_of(taken) == f"http://127.0.0.1:{port}"
+        with closing(socket.create_connection(("127.0.0.1", port))):
+            pass
+
+
+def test_a_port_that_is_taken_is_refused_in_a_sentence() -> None:
+    with closing(open_socket("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UsageError, match=rf"cannot listen on 127.0.0.1 port {port}: .*; choo"):
+            open_socket("127.0.0.1", port)
+    open_socket("127.0.0.1", port).close()
+
+
+def test_a_host_that_is_not_here_is_refused_in_a_sentence() -> None:
+    with pytest.raises(UsageError, match=r"cannot listen on 192\.0\.2\.7 port 0"):
+        open_socket("192.0.2.7", 0)
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.0.1", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.168.0.4", False),
+        ("localhost.example", False),
+    ],
+)
+def test_only_this_machine_reaches_local_hosts(host: str, expected: bool) -> None:
+    assert is_local(host) is expected
+
+
+def test_a_service_whose_worker_is_lost_for_good_ends_with_an_error(
+    predictor_of: Callable[..., Any],
+) -> None:
+    async def hello(request: Request) -> PlainTextResponse:
+        return PlainTextResponse("hello")
+
+    app = Starlette(routes=[Route("/", hello)])
+    models = Models({"a": Path()}, lambda _: predictor_of())
+    with ThreadPoolExecutor(1) as pool, closing(open_socket("127.0.0.1", 0)) as taken:
+        ended = pool.submit(serve, app, taken, models, drain=5.0)
+        try:
+            with urlopen(address_of(taken)) as response:
+                assert response.read() == b"hello"
+        finally:
+            assert models.on_give_up is not None
+            models.on_give_up()
+        with pytest.raises(BertworksError, match="its worker was lost again and again"):
+            ended.result(timeout=10)
+    assert not models.is_ready

@@ -1,0 +1,97 @@
+"""Answers of tasks: the one that is asked, and what is told of its answer."""
+
+from typing import Any
+
+import pytest
+
+from bertworks.service import task_answers
+from bertworks.service.asked import Asked
+from bertworks.service.failures import Failure
+from bertworks.service.jobs import Item
+from bertworks.service.task_answers import KINDS_OF, TaskAnswers, told
+from bertworks.tasks.catalog import KINDS
+
+LABELS = {"labels": ["a"], "probabilities": {"a": 0.7, "b": 0.2, "c": 0.4}}
+SPANS = {"spans": [{"text": "x", "probability": 0.3}, {"text": "y", "probability": 0.6}]}
+CANDIDATES = {"candidates": [{"answer": str(n), "probability": 0.5 / n} for n in (1, 2, 3)]}
+
+
+def test_every_kind_of_task_that_is_fine_tuned_has_an_ability() -> None:
+    served = {kind for kinds in KINDS_OF.values() for kind in kinds}
+    learned = {name for name, kind in KINDS.items() if kind.learn}
+    assert learned - served == {"embed"}  # which all encoders do
+    assert served - learned == {"fill_mask"}
+
+
+def test_an_answer_is_told_whole_where_nothing_else_is_asked() -> None:
+    for answer in (LABELS, SPANS, CANDIDATES):
+        assert told(answer) == answer
+
+
+def test_the_likeliest_are_told_best_first() -> None:
+    assert list(told(LABELS, top_k=2)["probabilities"].items()) == [("a", 0.7), ("c", 0.4)]
+    assert told(LABELS, top_k=2)["labels"] == ["a"]
+    assert told(CANDIDATES, top_k=1)["candidates"] == CANDIDATES["candidates"][:1]
+    assert told(SPANS, top_k=1) == SPANS
+
+
+def test_what_is_likely_enough_is_told() -> None:
+    assert told(LABELS, threshold=0.3)["labels"] == ["a", "c"]
+    assert told(SPANS, threshold=0.5)["spans"] == SPANS["spans"][1:]
+    assert told(CANDIDATES, threshold=0.2)["candidates"] == CANDIDATES["candidates"][:2]
+    assert told({"label": "a", "probabilities": {"a": 0.1}}, threshold=0.5)["label"] == "a"
+
+
+def test_the_task_is_chosen_by_name_among_those_of_an_ability(predictor_of) -> None:
+    tasks = TaskAnswers(predictor_of("multilabel", "classify", "tag"), most_pieces=500)
+    assert tasks.abilities == {"classify", "tag"}
+    keys = {
+        name: tasks.ask("classify", ["the cat"], Asked(task=name))[0].key
+        for name in (None, "multilabel", "classify")
+    }
+    assert keys == {
+        None: ("task", "multilabel"),
+        "multilabel": ("task", "multilabel"),
+        "classify": ("task", "classify"),
+    }
+    with pytest.raises(Failure, match="task is 'tag'; to classify there is multilabel, classify"):
+        tasks.ask("classify", ["the cat"], Asked(task="tag"))
+
+
+def test_masks_get_as_many_candidates_as_are_asked_for(predictor_of) -> None:
+    tasks = TaskAnswers(predictor_of("fill_mask"), most_pieces=500)
+    counts = {}
+    for asked in (Asked(), Asked(num_candidates=2), Asked(top_k=3)):
+        (item,) = tasks.ask("fill_mask", ["the [MASK] sat on the [MASK]"], asked)
+        (answer,) = tasks.compute(item.key, [item.content])
+        counts[asked] = [len(mask) for mask in answer["masks"]]
+    assert list(counts.values()) == [[5, 5], [2, 2], [3, 3]]
+
+
+def test_many_masks_are_computed_in_parts_and_too_many_refused(
+    predictor_of, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    predictor = predictor_of("fill_mask")
+    tasks, texts = TaskAnswers(predictor, most_pieces=500), ["the [MASK] [MASK]", "[MASK]"] * 4
+    items = tasks.ask("fill_mask", texts, Asked())
+    together = tasks.compute(items[0].key, [item.content for item in items])
+    monkeypatch.setattr(task_answers, "MOST_MASKS", 2)
+    assert [len(part) for part in tasks._parts("fill_mask", texts_of(items))] == [1, 1] * 4
+    apart = tasks.compute(items[0].key, texts_of(items))
+    for one, other in zip(together, apart, strict=True):
+        for first, second in zip(one["masks"], other["masks"], strict=True):
+            chances = [[best["probability"] for best in mask] for mask in (first, second)]
+            assert chances[0] == pytest.approx(chances[1], abs=1e-5)
+    with pytest.raises(Failure, match=r"input 2 has 3 masks, and 2 are the most; send") as failed:
+        tasks.ask("fill_mask", ["[MASK]", "[MASK] " * 3], Asked())
+    assert failed.value.code == "too_large"
+
+
+def texts_of(items: list[Item]) -> list[Any]:
+    return [item.content for item in items]
+
+
+def test_an_input_of_which_no_window_shows_all_counts_as_cut(predictor_of) -> None:
+    tasks = TaskAnswers(predictor_of("answer"), most_pieces=500)
+    rows = [("the cat?", "dog " * 90), ("the cat " * 40 + "?", "dog " * 90)]
+    assert [item.is_cut for item in tasks.ask("answer", rows, Asked())] == [False, True]

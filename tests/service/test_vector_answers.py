@@ -1,0 +1,80 @@
+"""Vectors and what is compared by them: counted once, computed once, told apart by their keys."""
+
+import numpy as np
+import pytest
+
+from bertworks.model.embedding import EmbeddingRecipe
+from bertworks.service.asked import Asked
+from bertworks.service.failures import Failure
+from bertworks.service.vector_answers import VectorAnswers
+from bertworks.serving.model_folder import OpenModel
+from bertworks.serving.predictor import Predictor
+
+TEXTS = ["the cat sat", "北京", "a dog ran over the hill"]
+
+
+@pytest.fixture(scope="module")
+def prompted(draw_tasks, tokenizer, machine) -> VectorAnswers:
+    recipe = EmbeddingRecipe(prompts={"short": "the ", "long": "the dog ran "}, pools_prompt=False)
+    model = OpenModel(draw_tasks(), tokenizer, None, recipe)
+    return VectorAnswers(Predictor(model, machine), most_pieces=500)
+
+
+@pytest.fixture(scope="module")
+def vectors(predictor_of) -> VectorAnswers:
+    return VectorAnswers(predictor_of(), most_pieces=500)
+
+
+def test_texts_of_other_forms_are_not_computed_together(prompted) -> None:
+    forms = [
+        Asked(),
+        Asked(normalize=False),
+        Asked(dims=3),
+        Asked(pooling="max"),
+        Asked(prompt_name="short"),
+        Asked(prompt_name="long"),
+    ]
+    keys = [prompted.embed(TEXTS, asked)[0].key for asked in forms]
+    assert len(set(keys)) == len(keys)
+    assert prompted.embed(TEXTS, Asked(prompt="the: "))[0].key != keys[0]
+
+
+def test_a_prompt_that_is_pooled_is_no_other_form(vectors) -> None:
+    plain, prompted = (vectors.embed(TEXTS, asked)[0] for asked in (Asked(), Asked(prompt="a: ")))
+    assert plain.key == prompted.key
+    assert prompted.num_tokens > plain.num_tokens
+
+
+def test_a_prompt_is_named_or_given(prompted) -> None:
+    for wrong in (Asked(prompt_name="other"), Asked(prompt_name="short", prompt="a: ")):
+        with pytest.raises(Failure, match=r"give one of this model's prompts \(short, long\)"):
+            prompted.embed(TEXTS, wrong)
+
+
+def test_what_several_are_compared_with_is_counted_and_computed_once(vectors) -> None:
+    (alone,) = vectors.rerank([["the cat", TEXTS[0]]])
+    items = vectors.rerank([["the cat", text] for text in TEXTS])
+    assert items[0].num_tokens == alone.num_tokens
+    assert [item.num_tokens for item in items[1:]] == [
+        item.num_tokens for item in vectors.embed(TEXTS[1:], Asked())
+    ]
+    assert len({item.content.others for item in items}) == 1
+    together = vectors.compute(items[0].key, [item.content for item in items])
+    apart = [vectors.compute(item.key, [item.content])[0] for item in items]
+    for one, other in zip(together, apart, strict=True):
+        assert one["score"] == pytest.approx(other["score"], abs=1e-5)
+
+
+def test_shorter_vectors_are_the_beginnings_of_longer_ones_and_as_long_as_one(vectors) -> None:
+    (whole,) = vectors.embed(TEXTS[:1], Asked(normalize=False))
+    (short,) = vectors.embed(TEXTS[:1], Asked(dims=4))
+    (long,) = vectors.compute(whole.key, [whole.content])
+    (cut,) = vectors.compute(short.key, [short.content])
+    np.testing.assert_allclose(cut, long[:4] / np.linalg.norm(long[:4]), atol=1e-5)
+    assert long.shape == (vectors.dims,)
+
+
+def test_equal_queries_of_a_request_are_read_once(vectors) -> None:
+    pairs = [["the cat", "a"], ["a dog", "b"], ["the cat", "c"]]
+    first, second, third = vectors.rerank(pairs)
+    assert first.content.others == third.content.others != second.content.others
