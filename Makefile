@@ -2,15 +2,24 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test check format slow faults bench same-loss clean
+INSTALL_CHROMIUM = { test "$$(id -u)" = 0 && apt-get update -qq && \
+	DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends chromium; }
+NO_CHROMIUM = Chromium is missing and could not be installed, so the tests that need a browser \
+	are skipped; as root, on a machine that reaches Debian's packages: apt-get install chromium
+
+.PHONY: run test browser check format slow faults bench same-loss clean
 
 # The main job, on text that every Python carries.
 run: $(VENV)/run
 	$(BIN)/bertworks quickstart --out quickstart
 
 # The whole default suite.
-test: $(VENV)/dev
+test: $(VENV)/dev browser
 	$(BIN)/python -m pytest -q
+
+# Debian's Chromium, with which the tests look at the pages that we write.
+browser:
+	@command -v chromium >/dev/null || $(INSTALL_CHROMIUM) || echo "$(NO_CHROMIUM)" >&2
 
 check: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 import io
 import json
 import random
+import shutil
 import struct
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -23,6 +24,9 @@ from bertworks.model.config import STYLES, EncoderConfig
 from bertworks.tasks.task import Task, TaskModel
 from bertworks.tokenizer.learn import learn_byte_bpe, learn_unigram, learn_wordpiece
 from bertworks.tokenizer.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 HAS_HYPOTHESIS = find_spec("hypothesis") is not None
 if HAS_HYPOTHESIS:
@@ -246,6 +250,23 @@ def crews() -> Iterator[Crews]:
     started = Crews()
     yield started
     started.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Iterator[Browser]":
+    """Start Debian's Chromium, without a window, for the tests of one file.
+
+    Until it closes an event loop runs in this thread: such a file must not call asyncio.run.
+    """
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("no Chromium to look with: run `make browser` as root")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield started
+        started.close()
 
 
 @pytest.fixture(scope="session")

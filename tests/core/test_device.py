@@ -97,7 +97,10 @@ def test_only_half_precision_changes_the_forward_pass() -> None:
 
 def test_a_machine_tells_what_it_is_and_the_most_memory_that_was_in_use() -> None:
     machine = Machine(torch.device("cpu"), "fp32")
-    assert str(machine) == f"CPU, {torch.get_num_threads()} threads, fp32"
+    torch.set_num_threads(2)
+    assert str(machine) == "CPU, 2 threads, fp32"
+    torch.set_num_threads(1)
+    assert str(machine) == "CPU, 1 thread, fp32"
     before = machine.peak_memory()
     filled = torch.ones(2**24)  # 64 MiB
     after = machine.peak_memory()

@@ -72,9 +72,12 @@ def test_few_examples_are_said_to_say_little() -> None:
     assert "little" not in said(Scores.of_metrics({"loss": 1.0}, {}))
 
 
-def test_many_scores_are_all_in_a_table() -> None:
+def test_of_many_scores_the_first_stand_above_all_others() -> None:
     metrics = {f"score_{number}": 0.5 for number in range(9)}
-    assert len(cells(Scores.of_metrics(metrics, {}, examples=100))) == 9
+    first, others = blocks_of(Scores.of_metrics(metrics, {}, examples=100), Cards)
+    assert [card.name for card in first.cards][-2:] == ["score 4", "examples"]
+    assert [card.name for card in others.cards] == [f"score {number}" for number in range(5, 9)]
+    assert (first.is_minor, others.is_minor) == (False, True)
 
 
 # Labels
@@ -204,7 +207,7 @@ def test_differences_are_drawn_where_they_have_ranges_and_told_everywhere() -> N
         ["f1", "0.500", "0.750", "0.250 [0.125, 0.375]", "0.010", ""],
         ["rare", "–", "–", "–", "–", "fewer than 10 examples have it"],
     ]
-    assert said(part) == "second less first"
+    assert said(part) == "Second less first."
 
 
 def test_differences_are_read_from_rows_of_a_comparison() -> None:

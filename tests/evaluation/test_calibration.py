@@ -190,7 +190,8 @@ def test_answers_that_are_all_wrong_tell_no_temperature() -> None:
 def test_few_examples_tell_no_temperature(count: int) -> None:
     temperature, refusal = fit_temperature(draw_claims(count, 3, sharpness=2.0) if count else [])
     assert temperature == 1.0
-    assert refusal == f"{count} examples are too few to tell it; 30 may do"
+    told = "1 example is" if count == 1 else f"{count} examples are"
+    assert refusal == f"{told} too few to tell it; 30 may do"
 
 
 def test_chances_of_nothing_and_of_all_do_no_harm() -> None:

@@ -99,6 +99,28 @@ def test_dev_that_tells_no_score_at_all_is_one_sentence(config, tokenizer, machi
         DevScores(model, tokenizer, {"embed": dev}, machine=machine).score()
 
 
+@pytest.mark.parametrize(
+    ("gold", "said"),
+    [
+        ([{"label": "same"}] * 11, "its 11 pairs all have the label same; add pairs of another"),
+        ([{"label": "same"}], "its 1 pair has the label same"),
+        ([{"score": 2.5}] * 3, "its 3 pairs all have the score 2.5"),
+    ],
+)
+def test_vectors_that_dev_cannot_score_are_refused_before_anything_is_learned(
+    gold: list[dict], said: str, config, tokenizer, machine
+) -> None:
+    task = make_task("embed", ("other", "same"))
+    examples = [TextExample("the cat", "a dog", **own) for own in gold]
+    dev = DevSet(examples, windows_of(task, examples, tokenizer, longest=21))
+    model = TaskModel(config, [task], seed=1)
+    with pytest.raises(DataError, match=f"dev tells no score of embed: {said}"):
+        DevScores(model, tokenizer, {"embed": dev}, machine=machine).refuse_alike()
+    other = replace(examples[0], **{name: "other" if name == "label" else 1.0 for name in gold[0]})
+    both = DevSet([*examples, other], dev.windows)
+    DevScores(model, tokenizer, {"embed": both}, machine=machine).refuse_alike()
+
+
 def test_other_scores_are_chosen_from_in_the_same_way(make_scores) -> None:
     mood, size = named("mood", "bad", "good"), named("size", "large", "small")
     one = make_scores(mood)

@@ -3,10 +3,9 @@
 import json
 import math
 import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -30,10 +29,21 @@ from bertworks.evaluation.scoring import Judge
 from bertworks.evaluation.training_curves import course_of
 from bertworks.tasks.catalog import make_task
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
 ATTACK = "<script>alert('x')</script><img src=x onerror=\"y\"> & </table></svg></style>"
 LARGEST = 2_000_000
 OUTSIDE = re.compile(r"<script|<link|<iframe|<img|\bsrc\s*=|\bhref\s*=|url\(|@import|https?:")
 VOID = {"meta", "line", "polyline", "rect", "path", "circle"}
+# How bright the letters are, and what lies behind them.
+SHADES = """() => {
+  const { color, backgroundColor } = getComputedStyle(document.body);
+  return [color, backgroundColor].map(told => {
+    const [red, green, blue] = told.match(/[0-9.]+/g).map(Number);
+    return (red + green + blue) / 3;
+  });
+}"""
 
 
 class Reader(HTMLParser):
@@ -182,17 +192,63 @@ def test_inputs_are_told_by_their_hashes_and_findings_by_their_words(tmp_path: P
     assert (told.severity, told.rows, told.said) == ("note", 4, "s")
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="no chromium to look with")
-def test_a_browser_needs_no_sideways_scrolling_on_a_telephone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_a_page_needs_no_sideways_scrolling(browser: "Browser", tmp_path: Path, width: int) -> None:
     make_report(98, long=3000).write(tmp_path)
-    page = tmp_path / "report.html"
-    probe = (
-        "<script>document.title = document.documentElement.scrollWidth - innerWidth</script></body>"
-    )
-    page.write_text(page.read_text().replace("</body>", probe))
-    words = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--window-size=500,900"]
-    words += [f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", page.as_uri()]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120)
-    title = re.search(r"<title>(-?\d+)</title>", done.stdout)
-    assert title
-    assert int(title[1]) <= 0
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.goto((tmp_path / "report.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()
+
+
+def test_on_a_telephone_the_f1_of_labels_is_in_sight_and_words_stay_whole(
+    browser: "Browser", tmp_path: Path
+) -> None:
+    row = {"precision": 0.5, "recall": 0.5, "f1": 0.5, "f1_low": 0.25, "f1_high": 0.75}
+    table = ClassTable.of_labels({"disagreeable": {**row, "support": 10}})
+    Report(title="t", parts=[table]).write(tmp_path)
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto((tmp_path / "report.html").as_uri())
+    assert page.locator("table").evaluate("table => table.scrollWidth - table.clientWidth") == 0
+    lines = """cell => {
+      const words = document.createRange();
+      words.selectNodeContents(cell);
+      return words.getClientRects().length;
+    }"""
+    assert page.locator("td:first-child").evaluate(lines) == 1
+    page.close()
+
+
+def test_a_page_asks_for_nothing_and_runs_nothing_of_the_data(
+    browser: "Browser", tmp_path: Path
+) -> None:
+    make_report(3, text=ATTACK).write(tmp_path)
+    page, asked, said = browser.new_page(), list[str](), list[str]()
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+    page.on("console", lambda message: said.append(message.text))
+    address = (tmp_path / "report.html").as_uri()
+    page.goto(address)
+    assert page.locator("h1").inner_text() == ATTACK
+    assert (asked, said) == ([address], [])
+    page.close()
+
+
+def test_a_page_follows_the_wish_for_light_or_dark_and_prints_dark_on_light(
+    browser: "Browser", tmp_path: Path
+) -> None:
+    make_report(3).write(tmp_path)
+    shades = {}
+    for name, wish in {
+        "light": {"color_scheme": "light"},
+        "dark": {"color_scheme": "dark"},
+        "paper": {"color_scheme": "dark", "media": "print"},
+    }.items():
+        page = browser.new_page()
+        page.emulate_media(**wish)
+        page.goto((tmp_path / "report.html").as_uri())
+        shades[name] = page.evaluate(SHADES)
+        page.close()
+    for name, (ink, ground) in shades.items():
+        assert (ink < ground) == (name != "dark")
+        assert abs(ink - ground) > 150  # of 255

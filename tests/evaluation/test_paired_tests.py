@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from bertworks.evaluation import paired_tests
 from bertworks.evaluation.paired_tests import (
     Difference,
     Pair,
@@ -113,6 +114,29 @@ def test_randomization_of_a_mean_is_the_sign_test_of_differences() -> None:
     differences = second - first
     exact = (np.abs(signs @ differences) >= abs(differences.sum()) - 1e-12).mean()
     assert swap(mean_of(first), mean_of(second)) == pytest.approx(exact, abs=0.02)
+
+
+@pytest.mark.parametrize("better", [0.0, 0.02])
+def test_very_many_different_moves_are_swapped_as_a_whole_to_the_same_end(
+    better: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(9)
+    counts = random.integers(1, 40, size=700)
+    hits = [random.binomial(counts, 0.6 + shift) + random.random(700) for shift in (0, better)]
+    hits[1][:3] += 60  # a few that count for much
+    first, second = (share_of(side, counts + random.random(700)) for side in hits)
+    assert len(first.sample.rows) > 500  # so that drawing each would take too long
+    crowded = swap(first, second)
+    monkeypatch.setattr(paired_tests, "MOST_DRAWS", 10**9)
+    assert crowded == pytest.approx(swap(first, second, seed=1), abs=0.02)
+    assert crowded != swap(first, second)
+
+
+def test_all_ten_thousand_swaps_are_made_of_any_number_of_moves() -> None:
+    random = np.random.default_rng(2)
+    first, second = (share_of(random.random(2_000), 1 + random.random(2_000)) for _ in range(2))
+    least = share_of(second.sample.values[:, 0] + 9, second.sample.values[:, 1])
+    assert swap(first, least) == 1 / 10_001
 
 
 @pytest.mark.parametrize("kind", ["mcnemar", "randomization"])

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from bertworks.evaluation.report_blocks import UNNAMED, Estimate, Piece, number
+from bertworks.evaluation.report_blocks import UNNAMED, Estimate, Piece, number, sentence
 
 NUMBERS = {
     0.5: "0.500",
@@ -35,3 +35,16 @@ def test_a_mark_without_a_name_is_told_by_its_side() -> None:
     assert Piece("x", answer=UNNAMED).marks == "answer"
     assert Piece("x", gold=UNNAMED, answer=UNNAMED, is_right=True).marks == "right"
     assert Piece("x", place="first").marks == "first"
+
+
+def test_a_loss_is_no_share_even_where_it_is_small() -> None:
+    assert Estimate("f1", 0.5, 0.25, 0.75).is_share
+    assert not Estimate("next_sentence_loss", 0.5, 0.25, 0.75).is_share
+    assert not Estimate("mean absolute error", 0.5, 0.25, 0.75).is_share
+    assert not Estimate("spearman", 0.5, -0.25, 0.75).is_share
+    assert not Estimate("f1", 0.5).is_share
+
+
+def test_words_become_a_sentence_and_names_in_them_stay() -> None:
+    assert sentence("the F1 of PER is low") == "The F1 of PER is low."
+    assert sentence("ünlü") == "Ünlü."

@@ -57,12 +57,14 @@ def test_findings_are_shown_and_none_is_said_to_be_none() -> None:
         ["warning", "leaks", "3", "3 rows are in both", "remove them"]
     ]
     note = Found("note", "label counts", 0, "2 different labels", "")
-    assert rows_of(Findings((note,)))[0][2] == "–"  # it is not about single rows
+    assert rows_of(Findings((note,))) == [["note", "label counts", "–", "2 different labels"]]
+    both = rows_of(Findings((found, note)))
+    assert [row[-1] for row in both] == ["remove them", ""]
     assert texts_of(Findings(())) == ["Nothing to worry about was found."]
 
 
 def test_warnings_are_sentences_and_no_warnings_are_nothing() -> None:
-    assert texts_of(Warnings(("a", "b"))) == ["a", "b"]
+    assert texts_of(Warnings(("a b", "c"))) == ["A b.", "C."]
     assert list(Warnings(()).blocks()) == []
 
 
@@ -73,7 +75,7 @@ def test_speed_tells_the_pace_and_the_memory_where_they_are_known(machine: Machi
     bare = dict(rows_of(Speed("CPU", 0.0, {"steps": 0})))
     assert bare.keys() == {"machine", "seconds", "steps"}
     told = Speed.of(machine, 2.0, {"steps": 1})
-    assert told.machine.startswith("CPU, 1 threads")
+    assert told.machine.startswith("CPU, 1 thread, ")
     assert told.peak_memory is None or told.peak_memory > 2**20
 
 

@@ -28,6 +28,12 @@ def test_losses_scores_rate_and_norm_are_drawn_apart() -> None:
     assert charts[1].curves["accuracy"][-1] == (30.0, 1.0)
 
 
+def test_bounds_of_a_score_are_no_curves() -> None:
+    scores = {"probe_accuracy": 0.5, "probe_low": 0.25, "probe_high": 0.75}
+    (chart,) = course_of([{"step": 1, "evaluation": scores}]).charts
+    assert list(chart.curves) == ["probe accuracy"]
+
+
 def test_many_steps_are_averaged_and_keep_their_mean() -> None:
     log = [{"step": step, "task": float(step)} for step in range(1, 2001)]
     (chart,) = course_of(log).charts

@@ -96,6 +96,13 @@ def test_a_model_comes_with_the_report_of_its_training(pretrained: Path) -> None
     held_out = json.loads((pretrained / "bertworks.json").read_text())["held_out"]
     assert {own["name"]: own["value"] for own in told["scores"]["scores"]} == held_out
     assert told["speed"]["counts"] == {"steps": 6}
+    assert told["speed"]["peak_memory"] > 0
+    assert all(own["low"] <= own["value"] <= own["high"] for own in told["scores"]["scores"])
+    assert "parameters after 6 steps, scored on text of " in told["summary"]
+    (shards,) = told["data"]["files"]
+    assert (shards["name"], len(shards["sha256"])) == ("shards", 64)
+    assert shards["rows"] > 1
+    assert told["again"]["command"].startswith("bertworks pretrain ")
     titles = [chart["title"] for chart in told["curves"]["charts"]]
     assert "Losses on held-out examples" in titles
     assert "<h2>Course of the training</h2>" in (pretrained / "report.html").read_text()

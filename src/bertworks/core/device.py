@@ -51,7 +51,8 @@ class Machine:
     def __str__(self) -> str:
         if self.device.type == "cuda":
             return f"{torch.cuda.get_device_name(self.device)}, {self.precision}"
-        return f"CPU, {torch.get_num_threads()} threads, {self.precision}"
+        count = torch.get_num_threads()
+        return f"CPU, {count} thread{'s' * (count > 1)}, {self.precision}"
 
 
 @dataclass(frozen=True)

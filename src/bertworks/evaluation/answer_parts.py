@@ -24,6 +24,7 @@ from bertworks.evaluation.report_blocks import (
     Table,
     Text,
     number,
+    sentence,
 )
 from bertworks.evaluation.statistics import NO_WIDTH, Interval
 
@@ -66,20 +67,21 @@ class Scores:
         )
 
     def blocks(self) -> Iterator[Block]:
-        """Show the first scores as cards, and all of them in a table where there are more."""
+        """Show the first scores, and below them all others, on cards."""
         yield Heading(f"Scores {self.of}".strip())
         counted = [Estimate("examples", self.examples)] * (self.examples is not None)
-        yield Cards([*map(_named, self.scores[: MOST_CARDS - 1]), *counted])
-        if len(self.scores) >= MOST_CARDS:
-            yield Table(("score", "value"), [(_words(own.name), own) for own in self.scores])
+        first, others = self.scores[: MOST_CARDS - 1], self.scores[MOST_CARDS - 1 :]
+        yield Cards([*map(_named, first), *counted])
+        if others:
+            yield Cards(list(map(_named, others)), is_minor=True)
         lost = [_words(own.name) for own in self.scores if not _is_finite(own.value)]
         if lost:
             yield Text(f"{', '.join(lost)}: there is no number, so nothing can be said of it.")
-        yield from (Text(f"{said[0].upper()}{said[1:]}.") for said in self.lacking)
+        yield from map(Text, map(sentence, self.lacking))
         if any(own.bounds for own in self.scores):
             yield Text("Ranges hold the score with 95 % confidence.", is_note=True)
         if any(own.bounds and own.low == own.high for own in self.scores):
-            yield Text(f"{NO_WIDTH[0].upper()}{NO_WIDTH[1:]}.", is_note=True)
+            yield Text(sentence(NO_WIDTH), is_note=True)
         if self.examples is not None and self.examples < FEW:
             said = "1 example says" if self.examples == 1 else f"{self.examples} examples say"
             yield Text(f"{said} very little.", is_note=True)
@@ -288,7 +290,7 @@ class Differences:
         has_notes = any(row.note for row in self.rows)
         header = ("", "first", "second", "difference", "p", *["note"] * has_notes)
         yield Table(header, [_told(row, has_notes=has_notes) for row in self.rows])
-        yield from (Text(note, is_note=True) for note in self.notes)
+        yield from (Text(sentence(note), is_note=True) for note in self.notes)
 
 
 def wilson(hits: float, count: float) -> Interval:

@@ -121,29 +121,35 @@ class Crowd:
 
     @classmethod
     def parted(cls, sample: Sample) -> tuple[Self, Sample]:
-        """Part a sample into its crowd, and all other rows, behind which a row of zeros is it.
-
-        At most 1 / FAR² rows are far from the mean in a sum, so that the rest of a sum is skewed by
-        less than FAR.
-        """
+        """Part a sample into its crowd, and all other rows, behind which a row of zeros is it."""
         counts = np.bincount(sample.which, minlength=len(sample.rows))
-        moves = np.abs(sample.rows - counts @ sample.rows / len(sample))
-        reach = FAR * np.sqrt(counts @ moves**2)
-        is_far = (moves > reach).any(axis=1)
+        is_far = move_far(sample.rows - counts @ sample.rows / len(sample), counts)
         inner, weights = sample.rows[~is_far], counts[~is_far] / max(counts[~is_far].sum(), 1)
         mean = weights @ inner
-        around = inner - mean
-        values, vectors = np.linalg.eigh((around * weights[:, None]).T @ around)
         place = np.where(is_far, is_far.cumsum() - 1, is_far.sum())
         rows = np.concatenate([sample.rows[is_far], np.zeros((1, len(mean)))])
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        root[~around.any(axis=0)] = 0.0  # exactly, whatever rounding says
-        return cls(mean, root), Sample(rows, place[sample.which])
+        return cls(mean, spread_of(inner - mean, weights)), Sample(rows, place[sample.which])
 
     def draw(self, counts: np.ndarray, random: np.random.Generator) -> np.ndarray:
         """Return what so many drawn from the crowd add up to, [counts, S]."""
         spread = random.standard_normal((len(counts), len(self.mean))) @ self.root.T
         return counts[:, None] * self.mean + np.sqrt(counts)[:, None] * spread
+
+
+def move_far(moves: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Tell which rows move a sum by much of its deviation, where so many are of each.
+
+    That are at most 1 / FAR² for a sum, and what all others add to it is skewed by less than FAR.
+    """
+    return (np.abs(moves) > FAR * np.sqrt(counts @ moves**2)).any(axis=1)
+
+
+def spread_of(moves: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return a root of the covariance of moves, [S, S]: times normal numbers it spreads as they."""
+    values, vectors = np.linalg.eigh((moves * weights[:, None]).T @ moves)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    root[~moves.any(axis=0)] = 0.0  # exactly, whatever rounding says
+    return root
 
 
 def interval_of(scores: np.ndarray, value: float) -> Interval:

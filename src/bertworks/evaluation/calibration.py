@@ -112,7 +112,8 @@ def expected_error(bins: Sequence[Bin]) -> float:
 def fit_temperature(claims: Sequence[Claims]) -> tuple[float, str | None]:
     """Return the temperature by which what is right is likeliest, or 1 and why there is none."""
     if len(claims) < LEAST_EXAMPLES:
-        return 1.0, f"{len(claims)} examples are too few to tell it; {LEAST_EXAMPLES} may do"
+        told = "1 example is" if len(claims) == 1 else f"{len(claims)} examples are"
+        return 1.0, f"{told} too few to tell it; {LEAST_EXAMPLES} may do"
     logits, right = _rows_of(claims)
     low, high = 1 / HIGHEST, HIGHEST  # of its inverse, in which the loss is convex
     if _slope(logits, right, high) < 0:

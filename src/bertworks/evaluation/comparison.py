@@ -15,6 +15,7 @@ from bertworks.tasks.task import LabelTable, Scorer
 LEAST_TEXTS = 10  # that a label or a slice is judged by
 NUM_LENGTHS = 4
 UNDEFINED = "the score is not defined for both"
+Slices = Mapping[str, np.ndarray]  # the numbers of their examples
 Sides = tuple[Mapping[str, Statistic], Mapping[str, Statistic]]  # of the first report, the second
 
 
@@ -54,7 +55,10 @@ def compare(first: Verdicts, second: Verdicts, *, seed: int = 0) -> Comparison:
             f"{first.folder} is of {num_texts} text only, by which no two models can be told "
             "apart; evaluate both on more"
         )
-    scorers = first.scorer(), second.scorer()
+    cuts = [{"all": np.arange(len(units))}, *filter(None, slices_of(first))]
+    parts = [list(cut.values()) for cut in cuts]
+    read = [side.scorers(parts, count=len(units)) for side in (first, second)]
+    scorers = read[0][0][0], read[1][0][0]
     sides = scorers[0].statistics(), scorers[1].statistics()
     if not sides[0].keys() & sides[1].keys():
         raise DataError(
@@ -64,7 +68,8 @@ def compare(first: Verdicts, second: Verdicts, *, seed: int = 0) -> Comparison:
     scores = _differences(sides, units, seed=seed)
     sliced_by = "accuracy" if "accuracy" in scores else next(iter(scores))
     labels = list(_compare_labels(scorers, units, seed=seed))
-    slices = list(_compare_slices((first, second), sliced_by, seed=seed))
+    by_slice = [own[1:] for own in read]
+    slices = list(_compare_slices(cuts[1:], by_slice, units, sliced_by, seed=seed))
     both = _corrected([*labels, *slices])
     return Comparison(
         len(units),
@@ -102,18 +107,21 @@ def _compare_labels(
 
 
 def _compare_slices(
-    reports: tuple[Verdicts, Verdicts], score: str, *, seed: int
+    cuts: Sequence[Slices],
+    read: Sequence[list[list[Scorer]]],
+    units: np.ndarray,
+    score: str,
+    *,
+    seed: int,
 ) -> Iterator[Compared]:
-    first, _ = reports
-    for parts in filter(None, slices_of(first)):
-        pairs = zip(*(side.scorers(list(parts.values())) for side in reports), strict=True)
-        for (name, chosen), scorers in zip(parts.items(), pairs, strict=True):
-            units = _numbered(first.units[chosen])
-            if units.max() + 1 < LEAST_TEXTS:
+    for cut, *sides in zip(cuts, *read, strict=True):
+        for (name, chosen), first, second in zip(cut.items(), *sides, strict=True):
+            own = _numbered(units[chosen])
+            if own.max() + 1 < LEAST_TEXTS:
                 yield Compared(name, len(chosen), None, f"fewer than {LEAST_TEXTS} texts are in it")
                 continue
-            sides = scorers[0].statistics(), scorers[1].statistics()
-            found = _differences(_only([score], sides), units, seed=seed)
+            both = first.statistics(), second.statistics()
+            found = _differences(_only([score], both), own, seed=seed)
             yield Compared(name, len(chosen), found.get(score), "" if found else UNDEFINED)
 
 

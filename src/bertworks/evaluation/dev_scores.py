@@ -49,6 +49,19 @@ class DevScores:
         self.choose_by = choose_by  # None: the first score
         self.judges: dict[str, Judge] = {}  # of the last answers, by the names of their tasks
 
+    def refuse_alike(self) -> None:
+        """Fail where all vectors should be as near to each other, so that no score is told."""
+        for name in (name for name in self.sets if self.model.tasks[name].kind == "embed"):
+            pairs = self.sets[name].examples
+            gold = {pair.label if pair.score is None else pair.score for pair in pairs}
+            if len(gold) < 2:
+                told = "1 pair has" if len(pairs) == 1 else f"{len(pairs)} pairs all have"
+                kind = "label" if pairs[0].score is None else "score"
+                raise DataError(
+                    f"dev tells no score of {name}: its {told} the {kind} {gold.pop()}; add pairs "
+                    "of another"
+                )
+
     def score(self, step: int = 0, *, galleries: Mapping[str, Gallery] | None = None) -> Evaluation:
         """Score the model as it is; those of several tasks bear their names."""
         shown = galleries or {}
@@ -94,9 +107,11 @@ class DevScores:
                 answers = self._answerer(name).answer(dev.examples, dev.windows)
                 self.model.tasks[name] = tuned_on(task, dev.examples, answers)
                 if len(dev.examples) < LEAST_TUNED:
+                    count = len(dev.examples)
+                    told = "1 example is" if count == 1 else f"{count} examples are"
                     say(
-                        f"the threshold of {name} stays as it was: {len(dev.examples)} examples "
-                        f"are too few to tell it; {LEAST_TUNED} may do"
+                        f"the threshold of {name} stays as it was: {told} too few to tell it; "
+                        f"{LEAST_TUNED} may do"
                     )
 
     def _tempered(self, task: Tempered, dev: DevSet) -> Task:

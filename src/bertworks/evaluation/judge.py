@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from bertworks.core.device import Machine
 from bertworks.core.errors import TrainingError
 from bertworks.core.progress import say
 from bertworks.data.corpus_counts import CorpusCounts
+from bertworks.evaluation.answer_parts import Scores
 from bertworks.evaluation.diagnostics import (
     Found,
     Watch,
@@ -21,11 +22,46 @@ from bertworks.evaluation.diagnostics import (
     diagnose_scores,
     unigram_loss,
 )
-from bertworks.evaluation.scoring import evaluate_objectives
+from bertworks.evaluation.objective_scores import DocumentSums, evaluate_objectives
+from bertworks.evaluation.statistics import Interval
 from bertworks.tasks.task import Learner
 from bertworks.training.plan import Evaluation
 
 MoreScores = Callable[[int], dict[str, float]]  # of the network as it is after a step
+
+
+@dataclass(frozen=True)
+class FinalScores:
+    """What a run came to, and how sure that is."""
+
+    evaluation: Evaluation
+    intervals: Mapping[str, Interval]  # none of one document
+    num_documents: int
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The scores by name."""
+        return self.evaluation.metrics
+
+    def part(self) -> Scores:
+        """Return what a report shows of them."""
+        bounds = {"probe_low", "probe_high"} if "probe_accuracy" in self.intervals else set()
+        return Scores.of_metrics(
+            {name: value for name, value in self.metrics.items() if name not in bounds},
+            self.intervals,
+            of="on held-out text",
+            lacking=self.lacking(),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what is kept of them beside a model."""
+        ranges = {name: (one.low, one.high) for name, one in self.intervals.items()}
+        return {"held_out": self.metrics, "held_out_intervals": ranges}
+
+    def lacking(self) -> list[str]:
+        """Return a sentence about ranges that there cannot be."""
+        said = "all held-out text is of one document, so the scores have no intervals"
+        return [said] if self.num_documents < 2 else []
 
 
 class Judge:
@@ -63,27 +99,44 @@ class Judge:
                 say(f"warning: {sentence}")
         return replace(found, metrics=found.metrics | self.more(step))
 
-    def final_score(self) -> Evaluation:
+    def final_scores(self) -> FinalScores:
         """Score the network at the end of its run; one that came apart is an error."""
-        found = self._evaluate()
+        documents = DocumentSums()
+        found = self._evaluate(documents)
         if not math.isfinite(found.metrics["loss"]):
             raise TrainingError(
                 f"the loss on held-out text is {found.metrics['loss']} in the end, so the weights "
                 "are broken; begin again elsewhere with a lower --lr"
             )
-        return replace(found, metrics=found.metrics | self.more(0))
+        more = self.more(0)
+        ranges = documents.intervals() | _told_with(more)
+        return FinalScores(replace(found, metrics=found.metrics | more), ranges, len(documents))
 
     def warnings(
-        self, found: Evaluation, log: Sequence[Mapping[str, Any]], *, clip: float
+        self, found: FinalScores, log: Sequence[Mapping[str, Any]], *, clip: float
     ) -> Found:
         """Name all that went wrong in a run, by its last scores and its log."""
         course = diagnose_course(log, clip=clip, weight=max(self.weights.values()))
-        return diagnose_corpus(self.corpus.duplicate_share) | course | self._diagnose(found)
+        return (
+            diagnose_corpus(self.corpus.duplicate_share) | course | self._diagnose(found.evaluation)
+        )
 
-    def _evaluate(self) -> Evaluation:
+    def _evaluate(self, documents: DocumentSums | None = None) -> Evaluation:
         return evaluate_objectives(
-            self.learner, self.batches, machine=self.machine, weights=self.weights
+            self.learner,
+            self.batches,
+            machine=self.machine,
+            weights=self.weights,
+            documents=documents,
         )
 
     def _diagnose(self, found: Evaluation) -> Found:
         return diagnose_scores(found.metrics, self._counts, unigram=self._unigram_loss)
+
+
+def _told_with(metrics: Mapping[str, float]) -> dict[str, Interval]:
+    """Return the range of a probe, whose bounds are told among its scores."""
+    if "probe_low" not in metrics:
+        return {}
+    names = ("probe_accuracy", "probe_low", "probe_high")
+    return {"probe_accuracy": Interval(*(metrics[name] for name in names))}

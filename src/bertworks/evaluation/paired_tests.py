@@ -13,7 +13,9 @@ from bertworks.evaluation.bootstrap import (
     MOST_DRAWS,
     condensed,
     interval_of,
+    move_far,
     resample,
+    spread_of,
 )
 from bertworks.evaluation.statistics import CONFIDENCE, RESAMPLES, Interval
 from bertworks.tasks.statistic import Sample, Statistic, mean_of
@@ -21,7 +23,6 @@ from bertworks.tasks.statistic import Sample, Statistic, mean_of
 FEW_DISCORDANT = 25  # below which McNemar's test is exact
 POWER = 0.8
 SAME = 1e-12  # below which a difference is none
-LEAST_SWAPS = 1_000
 
 
 @dataclass(frozen=True)
@@ -183,17 +184,30 @@ def randomization(pairs: Mapping[str, Pair], *, seed: int = 0) -> dict[str, floa
 
 
 def _swapped_sums(pair: Pair, *, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield what both systems add up to when answers are swapped, [some, S] at a time."""
+    """Yield what both systems add up to when answers are swapped, [some, S] at a time.
+
+    Where very many answers differ in other ways, those that count for little are swapped as a
+    whole.
+    """
     sides = np.split(pair.joint.rows, 2, axis=1)
     moves, counts = sides[1] - sides[0], np.bincount(pair.joint.which, minlength=len(sides[0]))
     totals = [counts @ side for side in sides]
-    is_moving = moves.any(axis=1)
-    moves, counts = moves[is_moving], counts[is_moving]
-    random, cost = np.random.default_rng(seed), COST_OF_ROW * len(moves) + 1
-    num_swaps, step = min(RESAMPLES, max(MOST_DRAWS // cost, LEAST_SWAPS)), CHUNK // cost + 1
-    for start in range(0, num_swaps, step):
-        size = (min(step, num_swaps - start), len(moves))
-        swapped = random.binomial(counts, 0.5, size=size).astype(np.float64) @ moves
+    is_drawn = moves.any(axis=1)
+    middle, root = np.zeros(len(totals[0])), None
+    if COST_OF_ROW * int(is_drawn.sum()) * RESAMPLES > MOST_DRAWS:
+        is_far = move_far(moves, counts)
+        middle = counts[~is_far] @ moves[~is_far] / 2
+        root = spread_of(moves[~is_far], counts[~is_far] / 4)  # of a coin
+        is_drawn &= is_far
+    moves, counts = moves[is_drawn], counts[is_drawn]
+    random, width = np.random.default_rng(seed), len(middle)
+    step = CHUNK // max(len(moves), width) + 1
+    for start in range(0, RESAMPLES, step):
+        size = min(step, RESAMPLES - start)
+        drawn = random.binomial(counts, 0.5, size=(size, len(moves))).astype(np.float64)
+        swapped = drawn @ moves + middle
+        if root is not None:
+            swapped += random.standard_normal((size, width)) @ root.T
         yield totals[0] + swapped, totals[1] - swapped
 
 

@@ -153,7 +153,7 @@ def _range(estimate: Estimate) -> str:
         return ""
     low, high = estimate.bounds
     told = f"<small>{number(low)} to {number(high)}</small>"
-    if not 0 <= low <= high <= 1:
+    if not estimate.is_share:
         return told
     ends = f"--from:{100 * low:.1f}%;--to:{max(100 * high, 100 * low + 1):.1f}%"
     return f'{told}<i class="range" style="{ends}"></i>'
@@ -167,7 +167,7 @@ def _cards(block: Cards) -> str:
     cards = (
         f"<div><dt>{escape(card.name)}</dt><dd>{_shown(card)}</dd></div>" for card in block.cards
     )
-    return f'<dl class="cards">{"".join(cards)}</dl>'
+    return f'<dl class="{"minor " * block.is_minor}cards">{"".join(cards)}</dl>'
 
 
 def _curves(block: Curves) -> list[str]:

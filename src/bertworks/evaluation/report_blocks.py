@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Point = tuple[float, float]
+UNBOUNDED = ("loss", "error")  # how names of numbers end that are no shares
 UNNAMED = "answer"  # the label of a mark that has no other
 
 
@@ -24,6 +25,13 @@ class Estimate:
         if self.low is None or self.high is None:
             return None
         return (self.low, self.high) if math.isfinite(self.low + self.high) else None
+
+    @property
+    def is_share(self) -> bool:
+        """Whether the range lies between nothing and all, and not only by chance."""
+        if self.bounds is None or self.name.endswith(UNBOUNDED):
+            return False
+        return 0 <= self.bounds[0] <= self.bounds[1] <= 1
 
     def __str__(self) -> str:
         told = number(self.value)
@@ -68,9 +76,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Cards:
-    """The few numbers to look at first, the very first of them above all."""
+    """The few numbers to look at first, the very first of them above all; or minor ones."""
 
     cards: Sequence[Estimate]
+    is_minor: bool = False
 
 
 @dataclass(frozen=True)
@@ -152,6 +161,11 @@ Block = (
 
 def _said(side: str, label: str) -> str:
     return f"{side}: {label}" if side and label != UNNAMED else side or label
+
+
+def sentence(words: str) -> str:
+    """Return words with a capital before them and a full stop behind."""
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 def number(value: float | None) -> str:

@@ -59,11 +59,16 @@ h2 {{ font-size: 1.25rem; margin: 2.6rem 0 .6rem; padding-top: .8rem; border-top
 h3 {{ font-size: 1.05rem; margin: 1.6rem 0 .4rem; }}
 p {{ margin: .5rem 0; }} .note {{ color: var(--soft); font-size: .92rem; }}
 table {{ border-collapse: collapse; display: block; overflow-x: auto; max-width: 100%;
-  font-variant-numeric: tabular-nums; margin: .6rem 0; }}
+  font-variant-numeric: tabular-nums; margin: .6rem 0; background-repeat: no-repeat; background-image:
+  linear-gradient(to right, var(--ground) 40%, transparent), linear-gradient(to left, var(--ground) 40%, transparent),
+  linear-gradient(to right, var(--line), transparent), linear-gradient(to left, var(--line), transparent);
+  background-position: left, right, left, right; background-size: 3rem 100%, 3rem 100%, 1.2rem 100%, 1.2rem 100%;
+  background-attachment: local, local, scroll, scroll; }} /* shaded where more lies beside */
 th, td {{ text-align: left; padding: .35rem 1.1rem .35rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; }}
 th {{ color: var(--soft); font-weight: 600; font-size: .88rem; white-space: nowrap; }}
 td, th {{ unicode-bidi: plaintext; }} td {{ min-width: 7rem; max-width: 34rem; overflow-wrap: anywhere; }}
+td:first-child {{ overflow-wrap: break-word; }}
 .number {{ text-align: right; min-width: 0; white-space: nowrap; overflow-wrap: normal; }}
 small {{ display: block; font-weight: 400; color: var(--soft); font-size: .78rem; white-space: nowrap; }}
 .range {{ display: block; height: 4px; min-width: 5rem; margin-top: 3px; border-radius: 2px;
@@ -74,8 +79,9 @@ small {{ display: block; font-weight: 400; color: var(--soft); font-size: .78rem
   padding: .6rem .9rem; margin: 0; }}
 .cards dt {{ color: var(--soft); font-size: .85rem; }}
 .cards dd {{ margin: 0; font-size: 1.25rem; font-weight: 650; font-variant-numeric: tabular-nums; }}
-.cards div:first-child {{ border-color: var(--c0); }}
-.cards div:first-child dd {{ font-size: 1.9rem; line-height: 1.2; color: var(--c0); }}
+.cards:not(.minor) div:first-child {{ border-color: var(--c0); }}
+.cards:not(.minor) div:first-child dd {{ font-size: 1.9rem; line-height: 1.2; color: var(--c0); }}
+.minor div {{ background: none; padding: .3rem .9rem .5rem; }} .minor dd {{ font-size: 1rem; }}
 pre {{ background: var(--panel); border: 1px solid var(--line); padding: .8rem 1rem; overflow-x: auto;
   border-radius: .4rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .88rem; }}
 figure {{ margin: 1.2rem 0; }} figcaption {{ font-weight: 600; }}
@@ -116,8 +122,10 @@ mark sub {{ font-size: .7rem; margin-inline-start: .25rem; color: var(--soft); v
 .gap {{ color: var(--soft); }}
 @media (max-width: 40rem) {{
   body {{ padding: 1.2rem .8rem 3rem; font-size: 15px; }} h1 {{ font-size: 1.35rem; }}
-  th, td {{ padding-right: .7rem; font-size: .85rem; }} td {{ min-width: 5rem; }} .cards {{ grid-template-columns: repeat(2, 1fr); gap: .5rem; }}
-  .cards div:first-child {{ grid-column: 1 / -1; }} .wide svg {{ min-width: 40rem; }}
+  th, td {{ padding-right: .5rem; font-size: .85rem; }} td {{ min-width: 5rem; }} td:first-child {{ min-width: 3.4rem; }}
+  th {{ font-size: .78rem; }} table:not(.matrix) td:last-child:not(.number) {{ min-width: 10rem; }}
+  td small {{ font-size: .72rem; white-space: normal; }} td .range {{ min-width: 0; }} .cards {{ grid-template-columns: repeat(2, 1fr); gap: .5rem; }}
+  .cards:not(.minor) div:first-child {{ grid-column: 1 / -1; }} .wide svg {{ min-width: 40rem; }}
   .curves {{ display: block; width: auto; }} svg.plot text {{ font-size: 22px; }} svg.ranges text {{ font-size: 20px; }}
 }}
 @media print {{
@@ -127,7 +135,7 @@ mark sub {{ font-size: .7rem; margin-inline-start: .25rem; color: var(--soft); v
   body {{ font-size: 10pt; max-width: none; padding: 0; }}
   h2 {{ margin-top: 1.4rem; }} h2, h3, figcaption {{ break-after: avoid; }}
   figure, tr, .example, .cards div, pre {{ break-inside: avoid; }} figure svg {{ max-height: 11cm; }}
-  table {{ display: table; font-size: 9pt; }} thead {{ display: table-header-group; }}
+  table {{ display: table; font-size: 9pt; background: none; }} thead {{ display: table-header-group; }}
   .matrix td, .matrix th {{ font-size: 7pt; padding: .1rem .2rem; min-width: 0; }}
   .example {{ border-color: var(--soft); }} td {{ min-width: 0; }}
 }}

@@ -15,6 +15,7 @@ from bertworks.evaluation.report_blocks import (
     Table,
     Text,
     number,
+    sentence,
 )
 
 
@@ -125,10 +126,13 @@ class Findings:
         if not self.findings:
             yield Text("Nothing to worry about was found.")
             return
-        rows = [
-            (f.severity, f.check, number(f.rows or None), f.said, f.remedy) for f in self.findings
-        ]
-        yield Table(("", "what", "rows", "found", "remedy"), rows)
+        rows = [(f.severity, f.check, number(f.rows or None), f.said) for f in self.findings]
+        header = ("", "what", "rows", "found")
+        if not any(f.remedy for f in self.findings):
+            yield Table(header, rows)
+            return
+        remedies = [(f.remedy,) for f in self.findings]
+        yield Table((*header, "remedy"), [a + b for a, b in zip(rows, remedies, strict=True)])
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,7 @@ class Warnings:
         """Show one sentence each."""
         if self.warnings:
             yield Heading("Warnings")
-            yield from map(Text, self.warnings)
+            yield from map(Text, map(sentence, self.warnings))
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,11 @@
-"""Scores: of a task's answers against the gold, and of pre-training on held-out text."""
+"""Scores of a task's answers against the gold."""
 
 import hashlib
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from bertworks.core.batch import Batch, Target
-from bertworks.core.device import Machine
-from bertworks.core.pieces import IGNORE
 from bertworks.data.example_rows import subject_of
 from bertworks.data.examples import Example
 from bertworks.data.packing import Features
@@ -23,14 +18,12 @@ from bertworks.tasks.statistic import distinct, mean_of
 from bertworks.tasks.task import (
     Answer,
     LabelTable,
-    Learner,
     Partial,
     Scored,
     Task,
     Tunable,
     Verdict,
 )
-from bertworks.training.plan import Evaluation
 
 LEAST_OF_LABEL = 5  # examples, below which drawn samples tell nothing of its F1
 LEAST_TUNED = 10  # examples, below which a threshold is best by chance
@@ -164,76 +157,3 @@ def judge_task(
         if gallery is not None:
             gallery.add(example, given, verdict)
     return judge
-
-
-@torch.inference_mode()
-def evaluate_objectives(
-    model: Learner,
-    batches: Sequence[Batch],
-    *,
-    machine: Machine,
-    weights: Mapping[str, float] | None = None,
-) -> Evaluation:
-    """Return each objective's loss and accuracy on held-out text; the weighted loss is to fall.
-
-    An objective that the text has nothing for is left out. Where a generator makes the task, the
-    loss of finding what it replaced rises as it gets better: there is no score.
-    """
-    was_training = model.training
-    model.train(False)
-    torch.manual_seed(0)  # a generator draws the same each time
-    found = {name: _Tally() for name in model.tasks}
-    for batch in batches:
-        with machine.autocast():
-            for name, (logits, target) in model.judged(batch.to(machine.device)).items():
-                found[name].add(logits, target, loss=float(model.tasks[name].loss(logits, target)))
-    model.train(was_training)
-    found = {name: tally for name, tally in found.items() if tally.count}
-    metrics = {"loss": sum(tally.mean_loss for tally in found.values())}
-    for name, tally in found.items():
-        metrics |= {f"{name}_{metric}": value for metric, value in tally.metrics().items()}
-    if "replaced_token" in found:
-        return Evaluation(None, metrics)
-    weighted = ((weights or {}).get(name, 1.0) * tally.mean_loss for name, tally in found.items())
-    return Evaluation(-sum(weighted), metrics)
-
-
-class _Tally:
-    """What one objective came to on all batches."""
-
-    def __init__(self) -> None:
-        self.loss, self.hits, self.count, self.is_binary = 0.0, 0, 0.0, False
-        self.found = torch.zeros(2, 2, dtype=torch.long)  # by gold and by answer, of no and yes
-
-    def add(self, logits: Tensor, target: Target, *, loss: float) -> None:
-        """Count one batch; a single logit says yes above zero."""
-        asked = target.values != IGNORE
-        gold = target.values[asked]
-        self.is_binary = logits.shape[-1] == 1
-        answers = (logits[:, 0] > 0).long() if self.is_binary else logits.argmax(-1)
-        self.hits += int((answers[asked] == gold).sum())
-        if self.is_binary:
-            cells = torch.bincount(2 * gold + answers[asked], minlength=4).cpu()
-            self.found += cells.view(2, 2)
-        self.loss += loss
-        self.count += target.count
-
-    @property
-    def mean_loss(self) -> float:
-        return self.loss / self.count
-
-    def metrics(self) -> dict[str, float]:
-        """Return the scores; of yes and no also how often yes was right, and found."""
-        scores = {"loss": self.mean_loss, "accuracy": self.hits / self.count}
-        if self.is_binary:
-            right, said, there = (
-                float(count)
-                for count in (self.found[1, 1], self.found[:, 1].sum(), self.found[1].sum())
-            )
-            scores |= {
-                "share": there / self.count,
-                "precision": right / max(said, 1),
-                "recall": right / max(there, 1),
-                "f1": 2 * right / max(said + there, 1),
-            }
-        return scores

@@ -1,7 +1,8 @@
 """An interval: a score with the range that holds it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 RESAMPLES = 10_000
 CONFIDENCE = 0.95
@@ -21,6 +22,11 @@ class Interval:
 
     def __str__(self) -> str:
         return f"{self.mean:.4f} [{self.low:.4f}, {self.high:.4f}]"
+
+
+def interval_rows(intervals: Mapping[str, Interval]) -> list[dict[str, Any]]:
+    """Return ranges as rows of a result."""
+    return [{"score": name, "low": one.low, "high": one.high} for name, one in intervals.items()]
 
 
 def has_no_width(intervals: Iterable[Interval]) -> bool:

@@ -9,6 +9,7 @@ from bertworks.evaluation.run_parts import Course
 
 MOST_POINTS = 200  # of a curve; more are averaged
 MOST_CURVES = 6  # in one chart
+BOUNDS = ("_low", "_high")  # of a score, which are none
 OWN = {"step", "lr", "gradient_norm", "skipped", "reason", "evaluation"}  # the rest are losses
 
 
@@ -17,7 +18,7 @@ def course_of(log: Sequence[Mapping[str, Any]], *, best_step: int = 0) -> Course
     steps = [row for row in log if "evaluation" not in row]
     scored = [(row["step"], row["evaluation"]) for row in log if "evaluation" in row]
     mark = (float(best_step), "kept") if best_step else None
-    losses = {name: _points(steps, name) for name in _names(steps)}
+    losses = {name.replace("_", " "): _points(steps, name) for name in _names(steps)}
     charts = [Curves("Training loss, by step", _few(losses), mark)]
     for title, is_loss in (
         ("Scores after each evaluation", False),
@@ -42,7 +43,7 @@ def _scores(
     scored: Sequence[tuple[int, Mapping[str, Any]]], *, is_loss: bool
 ) -> Iterator[tuple[str, list[Point]]]:
     names = dict.fromkeys(name for _, metrics in scored for name in metrics)
-    for name in names:
+    for name in (name for name in names if not name.endswith(BOUNDS)):
         if name.endswith("loss") == is_loss:
             points = [(float(step), _number(own[name])) for step, own in scored if name in own]
             yield name.replace("_", " "), _thinned(points)

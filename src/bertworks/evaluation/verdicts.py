@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -70,19 +71,25 @@ class Verdicts:
 
     def scorer(self, chosen: np.ndarray | None = None) -> Scorer:
         """Return what has judged all answers, or those with some numbers."""
-        return self.scorers([np.arange(len(self.units)) if chosen is None else chosen])[0]
+        chosen = np.arange(len(self.units)) if chosen is None else chosen
+        return self.scorers([[chosen]], count=len(self.units))[0][0]
 
-    def scorers(self, parts: Sequence[np.ndarray]) -> list[Scorer]:
-        """Return what has judged the answers of each part; none is in two of them."""
+    def scorers(self, cuts: Sequence[Sequence[np.ndarray]], *, count: int) -> list[list[Scorer]]:
+        """Return what has judged the answers of each part of some cuts, in one reading.
+
+        There are so many answers, and none is in two parts of a cut.
+        """
         note = self.task
         made = make_task(note["kind"], note["labels"], name=note["name"], **note["options"])
-        scorers = [made.scorer() for _ in parts]
-        part_of = np.full(len(self.units), -1, np.int32)
-        for number, chosen in enumerate(parts):
-            part_of[chosen] = number
-        for own, row in zip(part_of, self.rows, strict=True):
-            if own >= 0:
-                scorers[own].take(row["parts"])
+        scorers = [[made.scorer() for _ in parts] for parts in cuts]
+        part_of = np.full((count, len(cuts)), -1, np.int16)
+        for cut, parts in enumerate(cuts):
+            for number, chosen in enumerate(parts):
+                part_of[chosen, cut] = number
+        for numbers, row in zip(part_of, self.rows, strict=True):
+            for own, number in zip(scorers, numbers.tolist(), strict=True):
+                if number >= 0:
+                    own[number].take(row["parts"])
         return scorers
 
     @property
@@ -148,7 +155,12 @@ def open_verdicts(folder: Path) -> Verdicts:
 
 def refuse_other_data(first: Verdicts, second: Verdicts) -> None:
     """Fail with the first difference where two reports are not of the same examples and gold."""
-    for one, other in zip(first.rows, second.rows, strict=False):
+    counts = [0, 0]
+    for one, other in zip_longest(first.rows, second.rows):
+        counts[0] += one is not None
+        counts[1] += other is not None
+        if one is None or other is None:
+            continue
         where = f"line {one['line']} of the data of {first.folder}"
         if one["id"] != other["id"]:
             raise _different(f"{where} is another example than line {other['line']}", second)
@@ -156,9 +168,8 @@ def refuse_other_data(first: Verdicts, second: Verdicts) -> None:
             raise _different(
                 f"the gold of {where} is {one['gold']!r:.60}, but {other['gold']!r:.60}", second
             )
-    if len(first.units) != len(second.units):
-        counts = f"{first.folder} has {len(first.units)} examples, but {len(second.units)} are"
-        raise _different(counts, second)
+    if counts[0] != counts[1]:
+        raise _different(f"{first.folder} has {counts[0]} examples, but {counts[1]} are", second)
     if first.task["kind"] != second.task["kind"]:
         raise UsageError(
             f"{first.folder} is of the task {first.task['kind']}, but {second.folder} of "

@@ -29,7 +29,7 @@ from bertworks.evaluation.full_report import (
 )
 from bertworks.evaluation.run_parts import Speed
 from bertworks.evaluation.scoring import Judge
-from bertworks.evaluation.statistics import NO_WIDTH, Interval, has_no_width
+from bertworks.evaluation.statistics import NO_WIDTH, has_no_width, interval_rows
 from bertworks.evaluation.verdicts import TASK, VERDICTS, task_note, verdict_row
 from bertworks.serving.predictor import Predictor, load
 from bertworks.stages.ranking import refuse_ranking_flags, run_ranking
@@ -172,20 +172,16 @@ def _tell_scores(judge: Judge, folder: Path) -> dict[str, Any]:
         say(f"warning: {NO_WIDTH}")
     result: dict[str, Any] = {
         **judge.metrics(),
-        "intervals": [_range(name, one) for name, one in found.items()],
+        "intervals": interval_rows(found),
     }
     if labels := judge.label_rows():
         _write_json(folder / "labels.json", labels)
     if calibration := judge.calibration():
         result |= {"ece": calibration.ece, "brier": calibration.brier}
         if (interval := judge.brier_interval()) is not None:
-            result["intervals"].append(_range("brier", interval))
+            result["intervals"] += interval_rows({"brier": interval})
         _write_json(folder / "calibration.json", asdict(calibration))
     return result
-
-
-def _range(name: str, interval: Interval) -> dict[str, Any]:
-    return {"score": name, "low": interval.low, "high": interval.high}
 
 
 def _write_json(file: Path, data: Any) -> None:

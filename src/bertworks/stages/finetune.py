@@ -230,6 +230,7 @@ def _dev_scores(
         machine=machine,
         choose_by=settings.choice.choose_by,
     )
+    scores.refuse_alike()
     if scores.choose_by:
         scores.score()  # which tells whether there is such a score
     return scores

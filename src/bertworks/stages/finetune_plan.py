@@ -123,7 +123,8 @@ def recipe_for(
     if num_examples < FEW and (settings.epochs is None or (asked is None and recipe.reinit)):
         drawn = f", top blocks drawn afresh: {recipe.reinit}" if recipe.reinit else ""
         say(
-            f"few examples ({num_examples:,}, below {FEW:,}): {recipe.epochs} epochs{drawn}; "
+            f"few examples ({num_examples:,}, below {FEW:,}): {recipe.epochs} epoch"
+            f"{'s' * (recipe.epochs > 1)}{drawn}; "
             "--epochs and --reinit change it, docs/stability.md tells why"
         )
     return recipe

@@ -18,11 +18,11 @@ from bertworks.data.masking import Masking
 from bertworks.data.own_parts import OwnParts
 from bertworks.data.phases import PhasedBatches
 from bertworks.data.shards import Shards
-from bertworks.evaluation.answer_parts import Scores
 from bertworks.evaluation.full_report import Part, Report, again, fingerprint
-from bertworks.evaluation.judge import Judge, MoreScores
+from bertworks.evaluation.judge import FinalScores, Judge, MoreScores
 from bertworks.evaluation.probe import Probe
 from bertworks.evaluation.run_parts import Speed, Warnings
+from bertworks.evaluation.statistics import interval_rows
 from bertworks.evaluation.training_curves import course_of
 from bertworks.interop.hugging_face import open_folder
 from bertworks.interop.sentence_transformers import encoder_folder
@@ -90,41 +90,58 @@ def _run(settings: PretrainSettings, crew: Crew) -> dict[str, Any]:
     if not at.step:
         raise UsageError(f"--budget {settings.budget} was over before the first step; raise it")
     with whole(model):
-        final = judge.final_score().agreed(crew)
+        final = judge.final_scores()
+    final = replace(final, evaluation=final.evaluation.agreed(crew))
     log = read_log(settings.out)
     warnings = judge.warnings(final, log, clip=settings.clip)
-    for sentence in warnings.values():
+    for sentence in [*final.lacking(), *warnings.values()]:
         say(f"warning: {sentence}")
     done = {"steps": at.step - training.resumed_after}
     parts: list[Part] = [
-        Scores.of_metrics(final.metrics, {}, of="on held-out text"),
+        final.part(),
         course_of(log, best_step=at.best_step),
         Warnings(tuple(warnings.values())),
-        fingerprint(origin),
+        fingerprint(origin, {"shards": len(shards.is_held_out)}),
         Speed.of(machine, time.monotonic() - started, done),
         again(origin),
     ]
-    extra = {"held_out": final.metrics, "best_step": at.best_step, "warnings": warnings}
+    extra = {**final.as_json(), "best_step": at.best_step, "warnings": warnings}
     with whole(model):  # once more, for scoring has parted its weights again
         if not crew.is_first:
             return {}
         with saving(settings.out, kind="model", origin=origin) as folder:
             write_learner(folder, model, tokenizer, extra=extra)
-            Report(title=f"Pre-training on {settings.shards.name}", parts=parts).write(folder)
+            Report(
+                title=f"Pre-training on {settings.shards.name}",
+                summary=_summary(model, at.step, final),
+                parts=parts,
+            ).write(folder)
     return {
         "model": str(settings.out),
         "steps": at.step,
         "best_step": at.best_step,
         "seconds": time.monotonic() - started,
         **final.metrics,
+        "intervals": interval_rows(final.intervals),
         "warnings": list(warnings.values()),
     }
 
 
 def _announce(model: AnyLearner, machine: Machine, crew: Crew) -> None:
-    num_parameters = sum(parameter.numel() for parameter in model.parameters())
     in_all = f" in {crew.size} processes" if crew.size > 1 else ""
-    say(f"pre-training {num_parameters:,} parameters on {machine.device}{in_all}")
+    say(f"pre-training {_num_parameters(model):,} parameters on {machine.device}{in_all}")
+
+
+def _summary(model: AnyLearner, steps: int, final: FinalScores) -> str:
+    documents = "1 document" if final.num_documents == 1 else f"{final.num_documents:,} documents"
+    return (
+        f"{_num_parameters(model):,} parameters after {steps:,} steps, scored on text of "
+        f"{documents} that they did not learn from."
+    )
+
+
+def _num_parameters(model: AnyLearner) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def _probing(probe: Probe | None, model: AnyLearner, *, every: int) -> MoreScores:
@@ -241,7 +258,10 @@ def _phases(settings: PretrainSettings, plan: BatchPlan) -> list[BatchPlan]:
 
 
 def _held_out(shards: Shards, masking: Masking, plan: BatchPlan) -> list[Batch]:
-    """Return what a run is judged by: the values that its ramps end with, whatever its seed."""
+    """Return what a run is judged by: the values that its ramps end with, whatever its seed.
+
+    The ids of its texts are those of their documents, which are what scores vary with.
+    """
     tokens = int(min(plan.tokens.end, 8192))
     quiet = replace(plan, accumulate=1, seed=0, tokens=Ramp(tokens, tokens), num_steps=1)
     count = max(EVALUATION_TOKENS // tokens, 1)
@@ -250,7 +270,9 @@ def _held_out(shards: Shards, masking: Masking, plan: BatchPlan) -> list[Batch]:
         judging = replace(quiet, causal_share=causal_share)
         batches = CorpusBatches(shards, masking, judging, held_out=True)
         steps = range(min(count, batches.steps_in_epoch(0)))
-        found += [batch for step in steps for batch in batches.at(step)]
+        for batch in (batch for step in steps for batch in batches.at(step)):
+            documents = batches.passages.document_of[list(batch.ids)]
+            found.append(replace(batch, ids=tuple(documents.tolist())))
     return found
 
 

@@ -18,6 +18,7 @@ from bertworks.evaluation.answer_parts import Scores
 from bertworks.evaluation.full_report import Part, Report, again, fingerprint
 from bertworks.evaluation.ranking import RankingScores, WorstQueries
 from bertworks.evaluation.run_parts import Speed
+from bertworks.evaluation.statistics import interval_rows
 from bertworks.serving.predictor import Predictor, load
 from bertworks.stages.setting_groups import RankingSettings
 from bertworks.stages.settings import EvaluateSettings
@@ -52,10 +53,7 @@ def run_ranking(settings: EvaluateSettings) -> dict[str, Any]:
         metrics = scores.metrics()
         counts = {"queries": len(scores.by_query), "documents": len(found.documents)}
         result: dict[str, Any] = {"task": "ranking", **counts, **metrics}
-        ranges = scores.intervals()
-        result["intervals"] = [
-            {"score": name, "low": one.low, "high": one.high} for name, one in ranges.items()
-        ]
+        result["intervals"] = interval_rows(scores.intervals())
         (folder / "scores.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
         speed = Speed.of(model.machine, time.monotonic() - started, counts)
         last: list[Part] = [fingerprint(origin), speed, again(origin)]
