@@ -7,8 +7,10 @@ import shutil
 import struct
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -435,3 +437,61 @@ class Samples:
 def make_samples() -> type[Samples]:
     """Make rows of every kind of task."""
     return Samples
+
+
+@pytest.fixture(scope="session")
+def served_models(model_folder: Callable[..., Path]) -> Iterator[Any]:
+    """Serve a small model of each kind of task under its name; the first fills masks."""
+    from bertworks.service.models import Models
+
+    kinds = ("fill_mask", "classify", "tag", "answer", "choose", "match", "score")
+    models = Models.open([f"{kind}={model_folder(kind)}" for kind in kinds])
+    yield models
+    models.stop(1.0)
+
+
+@pytest.fixture(scope="session")
+def make_client(served_models: Any) -> Callable[..., Any]:
+    """Make a client of the service, which runs in memory."""
+    from starlette.testclient import TestClient
+
+    from bertworks.service.http_app import AppSettings, make_app
+
+    def make(**settings: Any) -> TestClient:
+        return TestClient(make_app(served_models, AppSettings(**settings)))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def client(make_client: Callable[..., Any]) -> Any:
+    """Ask a service whose settings are the usual ones."""
+    return make_client()
+
+
+@pytest.fixture(scope="session")
+def serve_app() -> Callable[[Any], AbstractContextManager[str]]:
+    """Serve an application on a port of this machine, and tell where."""
+    import uvicorn
+
+    @contextmanager
+    def serve(app: Any) -> Iterator[str]:
+        server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+        server.should_exit = True
+        thread.join()
+
+    return serve
+
+
+@pytest.fixture(scope="session")
+def address(served_models: Any, serve_app: Callable[..., Any]) -> Iterator[str]:
+    """Ask here for the small models."""
+    from bertworks.service.http_app import AppSettings, make_app
+
+    with serve_app(make_app(served_models, AppSettings())) as address:
+        yield address

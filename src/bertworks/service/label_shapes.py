@@ -1,0 +1,92 @@
+"""Answers of tasks as other servers tell them: labels, entities, answers, candidates."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bertworks.service.failures import Failure
+from bertworks.service.models import ServedModel
+
+LABELLING = ("classify", "match", "aspect", "relate", "score", "intent_slots")
+TAGGING = ("tag", "intent_slots")
+
+
+def ability_for(wanted: Sequence[str], served: ServedModel) -> str:
+    """Return the first of some abilities that a model has."""
+    for ability in wanted:
+        if ability in served.abilities:
+            return ability
+    can = ", ".join(sorted(served.abilities))
+    raise Failure("cannot_do", f"the model {served.name!r} cannot {wanted[0]}; it can: {can}")
+
+
+def labels_of(answer: dict[str, Any]) -> list[tuple[str, float]]:
+    """Return labels and their chances, likeliest first; a number is the label `score`."""
+    if "probabilities" in answer and isinstance(answer["probabilities"], dict):
+        return sorted(answer["probabilities"].items(), key=lambda pair: -pair[1])
+    if "intent" in answer:
+        return [(answer["intent"], answer["probability"])]
+    return [("score", answer["score"])]
+
+
+def entities_of(text: str, answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the spans of a text, or its words where the tags speak of none."""
+    spans = answer.get("spans", answer.get("slots"))
+    if spans is None:
+        return _tagged_words(text, answer)
+    return [
+        {
+            "entity_group": span["label"],
+            "score": span["probability"],
+            "word": span["text"],
+            "start": span["start"],
+            "end": span["end"],
+        }
+        for span in spans
+    ]
+
+
+def _tagged_words(text: str, answer: dict[str, Any]) -> list[dict[str, Any]]:
+    found, end = [], 0
+    columns = answer["tokens"], answer["tags"], answer["probabilities"]
+    for word, tag, chance in zip(*columns, strict=True):
+        start = text.index(word, end)
+        end = start + len(word)
+        place = {"word": word, "start": start, "end": end}
+        found.append({"entity": tag, "score": chance, **place})
+    return found
+
+
+def found_answers(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the answers to a question, the one to give first; no answer is an empty text."""
+    others = [row for row in answer["candidates"] if row["start"] != answer["start"]]
+    return [
+        {
+            "answer": row["answer"],
+            "score": row["probability"],
+            "start": row["start"] or 0,
+            "end": row["end"] or 0,
+        }
+        for row in [answer, *others]
+    ]
+
+
+def candidates_of(text: str, answer: dict[str, Any], served: ServedModel) -> list[Any]:
+    """Return the candidates of a mask with the text they make; of several masks, lists."""
+    found, mask_piece = [], served.predictor.tokenizer.mask_piece
+    parts = text.split(mask_piece)
+    for number, mask in enumerate(answer["masks"], 1):
+        around = mask_piece.join(parts[:number]), mask_piece.join(parts[number:])
+        found.append([_candidate(one, around, served) for one in mask])
+    return found[0] if len(found) == 1 else found
+
+
+def _candidate(
+    candidate: dict[str, Any], around: tuple[str, str], served: ServedModel
+) -> dict[str, Any]:
+    token, engine = candidate["token"], served.predictor.tokenizer.engine
+    return {
+        "score": candidate["probability"],
+        "token": engine.token_to_id(token) or engine.encode(token, add_special_tokens=False).ids[0],
+        "token_str": token,
+        "sequence": token.join(around),
+    }

@@ -1,0 +1,136 @@
+"""What the service tells of itself: whether it lives, whether it can answer, what it serves."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from bertworks.core import __version__
+from bertworks.service.asking import Asker
+from bertworks.service.failures import Failure
+from bertworks.service.metrics import CONTENT_TYPE
+from bertworks.service.operations import JSON, OF_BODIES, Operation
+from bertworks.service.schemas import Info, Status, Swapped, SwapRequest, decoder_of
+
+FAMILY = "service"
+OPEN_PATHS = frozenset({"/livez", "/readyz"})  # no key is asked here
+SWAP = decoder_of(SwapRequest)
+
+
+async def live(request: Request, asker: Asker) -> Response:
+    """Tell that the process lives, whatever its models do."""
+    return _json(Status("alive"))
+
+
+async def ready(request: Request, asker: Asker) -> Response:
+    """Tell that every model can answer."""
+    if asker.models.is_stopping:
+        raise Failure("stopping", "the service stops and takes no more", retry_after=1)
+    if not asker.models.is_ready:
+        raise Failure("worker_lost", "a model cannot answer now; ask again soon", retry_after=1)
+    return _json(Status("ready"))
+
+
+async def info(request: Request, asker: Asker) -> Response:
+    """Tell what the models are."""
+    models = [served.info() for served in asker.models]
+    first = models[0]
+    told = Info(
+        model_id=first["name"],
+        model_sha=first["revision"],
+        model_dtype=first["precision"],
+        model_type=_type_of(first),
+        max_input_length=first["longest"],
+        max_client_batch_size=asker.limits.max_items,
+        auto_truncate=True,
+        version=__version__,
+        models=models,
+    )
+    return _json(told)
+
+
+def _type_of(info: dict[str, Any]) -> dict[str, Any]:
+    labels: list[str] = next((found for found in info["labels"].values() if found), [])
+    if not labels:
+        return {"embedding": {"pooling": info["pooling"]}}
+    kind = "reranker" if "match" in info["abilities"] else "classifier"
+    by_number = {str(number): label for number, label in enumerate(labels)}
+    by_label = {label: number for number, label in enumerate(labels)}
+    return {kind: {"id2label": by_number, "label2id": by_label}}
+
+
+async def metrics(request: Request, asker: Asker) -> Response:
+    """Give the counts."""
+    text = asker.metrics.text(asker.models)
+    return Response(text, headers={"content-type": CONTENT_TYPE})
+
+
+async def swap(request: Request, asker: Asker) -> Response:
+    """Put another folder in the place of a model, if it can be served."""
+    name = request.path_params["name"]
+    asker.models.get(name)
+    asked: SwapRequest = await asker.read(request, SWAP)
+    new = await asyncio.to_thread(asker.models.swap, name, Path(asked.path))
+    return _json(Swapped(name, new.revision))
+
+
+def _json(value: Any) -> Response:
+    return Response(msgspec.json.encode(value), media_type=JSON)
+
+
+OPERATIONS = (
+    Operation(
+        path="/livez",
+        method="GET",
+        summary="Tell that the process lives.",
+        handle=live,
+        family=FAMILY,
+        answer=Status,
+    ),
+    Operation(
+        path="/readyz",
+        method="GET",
+        summary="Tell that every model can answer.",
+        handle=ready,
+        family=FAMILY,
+        answer=Status,
+        codes=("worker_lost", "stopping"),
+    ),
+    Operation(
+        path="/health",
+        method="GET",
+        summary="Tell that every model can answer.",
+        handle=ready,
+        family="text-embeddings-inference",
+        answer=Status,
+        codes=("worker_lost", "stopping"),
+    ),
+    Operation(
+        path="/info",
+        method="GET",
+        summary="Tell what the models are.",
+        handle=info,
+        family="text-embeddings-inference",
+        answer=Info,
+    ),
+    Operation(
+        path="/metrics",
+        method="GET",
+        summary="Give counts as Prometheus reads them.",
+        handle=metrics,
+        family=FAMILY,
+        media="text/plain",
+    ),
+)
+SWAPPING = Operation(
+    path="/models/{name:path}",
+    summary="Put another folder in the place of a model.",
+    handle=swap,
+    family=FAMILY,
+    request=SwapRequest,
+    answer=Swapped,
+    codes=(*OF_BODIES, "unknown_model"),
+)

@@ -1,0 +1,134 @@
+"""What clients send and get back in our own shapes; these types check, and they document."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+Chance = Annotated[float, Meta(ge=0, le=1)]
+Name = Annotated[str, Meta(description="One of the names of /v1/models; the first by default.")]
+Texts = Annotated[list[str], Meta(min_length=1)]
+Row = dict[str, Any]
+Rows = Annotated[list[str | list[Any] | Row], Meta(min_length=1)]
+Truncate = Annotated[bool, Meta(description="Whether a text that is too long may be cut.")]
+
+
+class Own(Struct, forbid_unknown_fields=True):
+    """A request in our own shape, in which a misspelled name is an error."""
+
+
+class Problem(Struct):
+    """Why there is no answer."""
+
+    code: str
+    message: str
+    type: str
+
+
+class ErrorAnswer(Struct):
+    """What every error looks like."""
+
+    error: Problem
+
+
+class Usage(Struct):
+    """How many tokens were read, special ones counted."""
+
+    tokens: int
+
+
+class TaskRequest(Own):
+    """Texts, pairs or rows for a task of a model."""
+
+    inputs: Rows
+    model: Name | None = None
+    truncate: Truncate = True
+    task: str | None = None
+    top_k: Count | None = None
+    threshold: Chance | None = None
+
+
+class FillMaskRequest(Own):
+    """Texts with masks."""
+
+    inputs: Texts
+    model: Name | None = None
+    truncate: Truncate = True
+    num_candidates: Annotated[int, Meta(ge=1, le=1000)] = 5
+
+
+class ZeroShotRequest(Own):
+    """Texts, and labels that the model never learned."""
+
+    inputs: Texts
+    labels: Annotated[list[str], Meta(min_length=1, max_length=1000)] | dict[str, str]
+    model: Name | None = None
+    truncate: Truncate = True
+    template: str | None = None
+    by: Literal["entailment", "cloze", "vectors"] | None = None
+    top_k: Count | None = None
+
+
+class TaskAnswer(Struct):
+    """One answer for each input, in order."""
+
+    model: str
+    revision: str
+    answers: list[Row]
+    usage: Usage
+    truncated: list[bool]
+
+
+class AttentionRequest(Own):
+    """A text or a pair to look at."""
+
+    text: str
+    text_b: str | None = None
+    model: Name | None = None
+
+
+class AttentionAnswer(Struct):
+    """The pieces, and how much each looks at each: by layer, attention head, looking, seen."""
+
+    model: str
+    pieces: list[Row]
+    layers: list[list[list[list[float]]]]
+
+
+class Status(Struct):
+    """That the service lives, or can answer."""
+
+    status: str
+
+
+class Info(Struct):
+    """What the first model is, as text-embeddings-inference tells it, and what all can do."""
+
+    model_id: str
+    model_sha: str
+    model_dtype: str
+    model_type: Row
+    max_input_length: int
+    max_client_batch_size: int
+    auto_truncate: bool
+    version: str
+    models: list[Row]
+
+
+class SwapRequest(Own):
+    """The folder of the model that takes the place of another."""
+
+    path: Annotated[str, Meta(min_length=1)]
+
+
+class Swapped(Struct):
+    """The model that is served from now on."""
+
+    model: str
+    revision: str
+
+
+def decoder_of(kind: Any) -> "msgspec.json.Decoder[Any]":
+    """Return what reads a body of a kind."""
+    return msgspec.json.Decoder(kind)

@@ -1,0 +1,104 @@
+"""Answers of tasks, in our own shape."""
+
+from collections.abc import Callable, Sequence
+
+from bertworks.service.asking import Answered, Exchange, Question
+from bertworks.service.label_shapes import LABELLING, TAGGING, ability_for
+from bertworks.service.models import ServedModel
+from bertworks.service.operations import Operation, answering
+from bertworks.service.schemas import (
+    AttentionAnswer,
+    AttentionRequest,
+    FillMaskRequest,
+    TaskAnswer,
+    TaskRequest,
+    Usage,
+    ZeroShotRequest,
+)
+
+Ask = Callable[[TaskRequest, ServedModel], Sequence[Question]]
+
+
+def asker_for(abilities: Sequence[str]) -> Ask:
+    """Return what asks a model for the first of some abilities that it has."""
+
+    def ask(request: TaskRequest, served: ServedModel) -> Sequence[Question]:
+        inputs = [tuple(item) if isinstance(item, list) else item for item in request.inputs]
+        ability = ability_for(abilities, served)
+        options = {
+            "truncate": request.truncate,
+            "task": request.task,
+            "top_k": request.top_k,
+            "threshold": request.threshold,
+        }
+        return [Question(ability, inputs, options)]
+
+    return ask
+
+
+def ask_masks(request: FillMaskRequest, served: ServedModel) -> Sequence[Question]:
+    """Ask what stands behind masks."""
+    options = {"truncate": request.truncate, "num_candidates": request.num_candidates}
+    return [Question("fill_mask", request.inputs, options)]
+
+
+def ask_zero_shot(request: ZeroShotRequest, served: ServedModel) -> Sequence[Question]:
+    """Ask for one of labels that the model never learned."""
+    options = {
+        "truncate": request.truncate,
+        "labels": request.labels,
+        "template": request.template,
+        "by": request.by,
+        "top_k": request.top_k,
+    }
+    return [Question("zero_shot", request.inputs, options)]
+
+
+def ask_attention(request: AttentionRequest, served: ServedModel) -> Sequence[Question]:
+    """Ask which piece looks at which."""
+    pair = (request.text, request.text_b)
+    return [Question("attention", [request.text if request.text_b is None else pair])]
+
+
+def shape_attention(request: AttentionRequest, answered: Answered) -> AttentionAnswer:
+    """Tell the weights layer by layer."""
+    (seen,) = answered.answers
+    return AttentionAnswer(answered.served.name, seen["pieces"], seen["weights"])
+
+
+def shape(request: object, answered: Answered) -> TaskAnswer:
+    """Tell the answers with what they took."""
+    return TaskAnswer(
+        model=answered.served.name,
+        revision=answered.served.revision,
+        answers=answered.answers,
+        usage=Usage(answered.num_tokens),
+        truncated=answered.is_cut,
+    )
+
+
+def _task(path: str, summary: str, exchange: Exchange) -> Operation:
+    return answering(path, summary, exchange, answer=TaskAnswer, family="bertworks")
+
+
+CLASSIFY = Exchange(TaskRequest, asker_for(LABELLING), shape)
+TAG = Exchange(TaskRequest, asker_for(TAGGING), shape)
+ANSWER = Exchange(TaskRequest, asker_for(["answer"]), shape)
+CHOOSE = Exchange(TaskRequest, asker_for(["choose"]), shape)
+FILL_MASK = Exchange(FillMaskRequest, ask_masks, shape)
+ZERO_SHOT = Exchange(ZeroShotRequest, ask_zero_shot, shape)
+OPERATIONS = (
+    _task("/classify", "Name the label, or the score, of texts, pairs or rows.", CLASSIFY),
+    _task("/tag", "Tag the words of texts and find their spans.", TAG),
+    _task("/answer", "Find the answers to questions in their passages.", ANSWER),
+    _task("/choose", "Choose among the answers to questions.", CHOOSE),
+    _task("/fill-mask", "Tell what may stand behind masks.", FILL_MASK),
+    _task("/zero-shot", "Choose among labels that the model never learned.", ZERO_SHOT),
+    answering(
+        "/attention",
+        "Tell which piece of a text looks at which.",
+        Exchange(AttentionRequest, ask_attention, shape_attention),
+        answer=AttentionAnswer,
+        family="bertworks",
+    ),
+)

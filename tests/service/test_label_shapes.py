@@ -1,0 +1,32 @@
+"""Answers of tasks as other servers tell them."""
+
+from bertworks.service.label_shapes import entities_of, found_answers, labels_of
+
+
+def test_labels_come_likeliest_first_whatever_the_task() -> None:
+    assert labels_of({"probabilities": {"a": 0.2, "b": 0.8}}) == [("b", 0.8), ("a", 0.2)]
+    assert labels_of({"score": 3.5}) == [("score", 3.5)]
+    assert labels_of({"intent": "go", "probability": 0.7, "tags": []}) == [("go", 0.7)]
+
+
+def test_words_stand_for_themselves_where_tags_speak_of_no_spans() -> None:
+    answer = {"tags": ["DET", "DET", "N"], "tokens": ["a", "a", "cat"]}
+    found = entities_of("a  a cat", {**answer, "probabilities": [0.9, 0.8, 0.7]})
+    assert [(one["start"], one["end"], one["entity"]) for one in found] == [
+        (0, 1, "DET"),
+        (3, 4, "DET"),
+        (5, 8, "N"),
+    ]
+
+
+def test_no_answer_is_an_empty_text_before_the_candidates() -> None:
+    likely = {"answer": "cat", "start": 4, "end": 7, "probability": 0.3}
+    nothing = {"answer": "", "start": None, "end": None, "probability": 0.6}
+    told = found_answers({**nothing, "no_answer": 0.6, "candidates": [likely]})
+    assert told[0] == {"answer": "", "score": 0.6, "start": 0, "end": 0}
+    assert told[1] == {"answer": "cat", "score": 0.3, "start": 4, "end": 7}
+
+
+def test_the_best_answer_is_not_told_twice() -> None:
+    likely = {"answer": "cat", "start": 4, "end": 7, "probability": 0.3}
+    assert len(found_answers({**likely, "candidates": [likely]})) == 1

@@ -1,0 +1,115 @@
+"""Hugging Face's own client, unmodified."""
+
+import numpy as np
+import pytest
+from huggingface_hub import InferenceClient
+from huggingface_hub.errors import HfHubHTTPError
+
+TEXT = "The cat sat on the mat."
+MANY = {"candidate_labels": ["a", "b"], "multi_label": True}
+
+
+@pytest.fixture(scope="module")
+def ask(address):
+    """Make Hugging Face's client of a path."""
+    return lambda path: InferenceClient(model=f"{address}{path}", token="none")
+
+
+@pytest.fixture(scope="module")
+def of(ask):
+    """Make Hugging Face's client of a model and a task."""
+    return lambda model, task: ask(f"/models/{model}/pipeline/{task}")
+
+
+def test_vectors_are_read(ask, of, served_models) -> None:
+    expected = served_models.get().predictor.embed([TEXT], normalize=True)
+    for client in (ask("/"), ask("/pipeline/feature-extraction"), ask("/embed")):
+        np.testing.assert_allclose(client.feature_extraction(TEXT), expected, atol=1e-5)
+    short = of("classify", "feature-extraction").feature_extraction(TEXT, dimensions=5)
+    assert short.shape == (1, 5)
+
+
+def test_texts_are_compared(ask) -> None:
+    for path in ("/", "/similarity", "/pipeline/sentence-similarity"):
+        scores = ask(path).sentence_similarity("the cat", other_sentences=["北京", "the cat"])
+        assert scores[1] == pytest.approx(1, abs=1e-5)
+
+
+def test_labels_are_read(of, served_models) -> None:
+    found = of("classify", "text-classification").text_classification(TEXT)
+    (expected,) = served_models.get("classify").predictor.predict([TEXT])
+    assert found[0].label == expected["label"]
+    assert found[0].score == pytest.approx(expected["probability"], abs=1e-5)
+    best = of("classify", "text-classification").text_classification(TEXT, top_k=1)
+    assert len(best) == 1
+
+
+def test_spans_are_read(of, served_models) -> None:
+    found = of("tag", "token-classification").token_classification(TEXT)
+    (expected,) = served_models.get("tag").predictor.predict([TEXT])
+    assert [one.word for one in found] == [span["text"] for span in expected["spans"]]
+    assert all(TEXT[one.start : one.end] == one.word for one in found)
+    assert found[0].entity_group == expected["spans"][0]["label"]
+
+
+def test_answers_are_read(of, served_models) -> None:
+    asked = {"question": "Who sat?", "context": TEXT}
+    found = of("answer", "question-answering").question_answering(**asked)
+    (expected,) = served_models.get("answer").predictor.predict(
+        [{"question": "Who sat?", "passage": TEXT}]
+    )
+    assert found.answer == expected["answer"]
+    assert TEXT[found.start : found.end] == found.answer
+
+
+def test_masks_are_filled(ask, of, served_models) -> None:
+    text = "The [MASK] sat on the mat."
+    expected = served_models.get().predictor.fill_mask(text, num_candidates=3)
+    for client in (ask("/"), of("fill_mask", "fill-mask")):
+        found = client.fill_mask(text, top_k=3)
+        assert [one.token_str for one in found] == [one.token for one in expected]
+        assert found[0].sequence == text.replace("[MASK]", expected[0].token)
+        piece = served_models.get().predictor.tokenizer.piece
+        assert [piece(one.token) for one in found] == [one.token for one in expected]
+
+
+def test_labels_that_were_never_learned_are_read(ask) -> None:
+    for path in ("/", "/pipeline/zero-shot-classification"):
+        found = ask(path).zero_shot_classification(TEXT, ["cat", "dog"])
+        assert sorted(one.label for one in found) == ["cat", "dog"]
+        assert found[0].score >= found[1].score
+
+
+def test_the_client_is_told_what_is_wrong(ask, of) -> None:
+    with pytest.raises(HfHubHTTPError, match="404"):
+        ask("/pipeline/nothing").feature_extraction(TEXT)
+    with pytest.raises(HfHubHTTPError, match="422"):
+        of("classify", "token-classification").token_classification(TEXT)
+
+
+@pytest.mark.parametrize(
+    ("task", "body"),
+    [
+        ("feature-extraction", {"inputs": {"a": 1}}),
+        ("feature-extraction", {"inputs": [1]}),
+        ("sentence-similarity", {"inputs": "a"}),
+        ("question-answering", {"inputs": "a"}),
+        ("question-answering", {"inputs": {"question": 3, "context": []}}),
+        ("fill-mask", {"inputs": "a [MASK]", "parameters": {"top_k": "many"}}),
+        ("fill-mask", {"inputs": "a"}),
+        ("zero-shot-classification", {"inputs": "a"}),
+        ("zero-shot-classification", {"inputs": "a", "parameters": {"candidate_labels": 3}}),
+        ("zero-shot-classification", {"inputs": "a", "parameters": {"candidate_labels": [3]}}),
+        ("zero-shot-classification", {"inputs": "a", "parameters": MANY}),
+        ("fill-mask", {"inputs": "a [MASK]", "parameters": {"targets": ["cat"]}}),
+        ("token-classification", {"inputs": "a", "parameters": {"aggregation_strategy": "none"}}),
+        ("token-classification", {"inputs": [["a", 3]]}),
+        ("text-classification", {"inputs": [[]]}),
+    ],
+)
+def test_inputs_that_a_task_does_not_read_are_refused(client, task: str, body: dict) -> None:
+    model = {"token-classification": "tag", "text-classification": "classify"}.get(task)
+    model = model or ("answer" if task == "question-answering" else "fill_mask")
+    answer = client.post(f"/models/{model}/pipeline/{task}", json=body)
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["error"]["code"] in ("bad_value", "cannot_do")

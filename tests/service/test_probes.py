@@ -1,0 +1,74 @@
+"""What the service tells of itself."""
+
+import pytest
+from starlette.testclient import TestClient
+
+from bertworks.service.http_app import AppSettings, make_app
+from bertworks.service.models import Models
+
+
+def test_the_first_model_is_told_as_text_embeddings_inference_does(client, served_models) -> None:
+    told = client.get("/info").json()
+    first = served_models.get()
+    assert (told["model_id"], told["model_sha"]) == (first.name, first.revision)
+    assert told["max_input_length"] == 67
+    assert told["model_type"] == {"embedding": {"pooling": "mean"}}
+    assert [model["name"] for model in told["models"]] == list(served_models.names)
+
+
+def test_it_is_ready_while_every_model_can_answer(client) -> None:
+    assert client.get("/readyz").json() == client.get("/health").json() == {"status": "ready"}
+    assert client.get("/livez").json() == {"status": "alive"}
+
+
+@pytest.fixture
+def own_models(model_folder):
+    models = Models.open([f"one={model_folder('classify')}", f"two={model_folder('tag')}"])
+    yield models
+    models.stop(1.0)
+
+
+def test_one_model_that_cannot_answer_makes_it_unready_but_alive(own_models) -> None:
+    client = TestClient(make_app(own_models, AppSettings()))
+    assert client.get("/readyz").status_code == 200
+    own_models.get("two").batcher.stop(0.0)
+    answer = client.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["error"]["code"] == "worker_lost"
+    assert answer.headers["retry-after"] == "1"
+    assert client.get("/livez").status_code == 200
+    assert client.post("/embed", json={"inputs": "a", "model": "one"}).status_code == 200
+    refused = client.post("/embed", json={"inputs": "a", "model": "two"})
+    assert refused.json()["error"]["code"] == "stopping"
+
+
+def test_a_service_that_stops_says_so(own_models) -> None:
+    client = TestClient(make_app(own_models, AppSettings()))
+    own_models.refuse_new()
+    assert client.get("/readyz").json()["error"]["code"] == "stopping"
+    assert client.get("/livez").status_code == 200
+
+
+def test_models_are_not_exchanged_unless_that_is_allowed(client, model_folder) -> None:
+    answer = client.post("/models/classify", json={"path": str(model_folder("classify"))})
+    assert answer.status_code == 404
+    assert answer.json()["error"]["code"] == "unknown_route"
+
+
+def test_a_model_is_exchanged_for_one_that_can_answer(own_models, model_folder, tmp_path) -> None:
+    client = TestClient(make_app(own_models, AppSettings(allow_swap=True)))
+    before = client.post("/classify", json={"inputs": ["the cat"]}).json()
+    refused = client.post("/models/one", json={"path": str(tmp_path)})
+    assert refused.status_code == 422
+    assert client.post("/classify", json={"inputs": ["the cat"]}).json() == before
+    new = model_folder("classify", seed=29)
+    swapped = client.post("/models/one", json={"path": str(new)})
+    assert swapped.status_code == 200, swapped.text
+    after = client.post("/classify", json={"inputs": ["the cat"]}).json()
+    assert after["revision"] == swapped.json()["revision"] != before["revision"]
+    assert after["answers"] != before["answers"]
+
+
+def test_a_model_that_is_not_there_is_not_exchanged(own_models) -> None:
+    client = TestClient(make_app(own_models, AppSettings(allow_swap=True)))
+    assert client.post("/models/three", json={"path": "x"}).status_code == 404
