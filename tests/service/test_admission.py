@@ -1,5 +1,6 @@
 """Who may come in, how much they may bring, and what can be read."""
 
+from base64 import b64encode
 from contextlib import suppress
 from hashlib import sha256
 
@@ -122,6 +123,9 @@ def test_keys_are_known_by_their_digests() -> None:
     keys = Keys([sha256(b"one").hexdigest(), sha256(b"two").hexdigest().upper()])
     assert keys.opens("Bearer one")
     assert keys.opens("bearer two")
+    assert keys.opens("Basic " + b64encode(b"name:one").decode())
+    assert not keys.opens("Basic " + b64encode(b"one:name").decode())
+    assert not keys.opens("Basic !")
     wrong = ["one", "Bearer One", "Bearer  one", "Bearer one ", "Basic one", "Bearer", "", None]
     assert not [header for header in wrong if keys.opens(header)]
     assert not keys.opens(f"Bearer {sha256(b'one').hexdigest()}")

@@ -205,7 +205,8 @@ def test_nothing_but_the_probes_opens_without_the_key(locked) -> None:
             headers = {} if header is None else {"authorization": header}
             answer = client.request(method, path, headers=headers)
             assert answer.status_code == 401, (method, path, header)
-            assert answer.headers["www-authenticate"] == "Bearer"
+            asked = "Basic" if path == "/" or path.startswith("/page/") else "Bearer"
+            assert answer.headers["www-authenticate"].split()[0] == asked
             if method != "HEAD":
                 assert is_error(answer, "unauthorized")
 
@@ -215,6 +216,13 @@ def test_everything_opens_with_the_key(locked) -> None:
     for method, path in places(locked):
         assert client.request(method, path).status_code != 401
     assert client.post("/embed", json={"inputs": "a"}).status_code == 200
+
+
+def test_a_browser_opens_the_page_with_the_key_as_its_password(locked) -> None:
+    client = TestClient(locked)
+    assert client.get("/", auth=("anybody", "open sesame")).status_code == 200
+    assert client.get("/info", auth=("", "open sesame")).json()["asks_for_key"]
+    assert client.get("/", auth=("open sesame", "anybody")).status_code == 401
 
 
 def test_without_keys_nobody_is_asked(client) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 import json
+from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,11 +42,25 @@ class Keys:
         return bool(self._digests)
 
     def opens(self, authorization: str | None) -> bool:
-        """Tell whether a header holds one of the keys, in a time that tells nothing."""
-        scheme, _, key = (authorization or "").partition(" ")
-        given = sha256(key.encode("latin-1", "replace")).hexdigest().encode()  # as it was sent
+        """Tell whether a header holds one of the keys, in a time that tells nothing.
+
+        Clients send a key as it is; a browser asks for a password and sends that.
+        """
+        scheme, _, sent = (authorization or "").partition(" ")
+        key = sent.encode("latin-1", "replace")  # as it was sent
+        if scheme.lower() == "basic":
+            key = _password(key)
+        given = sha256(key).hexdigest().encode()
         found = [hmac.compare_digest(given, digest) for digest in self._digests]
-        return scheme.lower() == "bearer" and any(found)
+        return scheme.lower() in ("bearer", "basic") and any(found)
+
+
+def _password(credentials: bytes) -> bytes:
+    """Return what stands behind the name, or nothing."""
+    try:
+        return b64decode(credentials, validate=True).partition(b":")[2]
+    except ValueError:
+        return b""
 
 
 class Door:

@@ -226,7 +226,10 @@ class KeyCheck:
         refusal = Failure(
             "unauthorized", "a key is needed; send it as the header authorization: Bearer KEY"
         )
-        await response_of(refusal)(scope, receive, send)
+        response = response_of(refusal)
+        if scope["path"] == "/" or scope["path"].startswith("/page/"):
+            response.headers["www-authenticate"] = 'Basic realm="bertworks", charset="UTF-8"'
+        await response(scope, receive, send)
 
     def _may_enter(self, scope: Scope) -> bool:
         if not self._keys or scope["path"] in probes.OPEN_PATHS:

@@ -48,6 +48,7 @@ async def info(request: Request, asker: Asker) -> Response:
         auto_truncate=True,
         version=__version__,
         models=models,
+        asks_for_key="authorization" in request.headers,
     )
     return _json(told)
 

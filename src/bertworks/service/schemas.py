@@ -114,6 +114,7 @@ class Info(Struct):
     auto_truncate: bool
     version: str
     models: list[Row]
+    asks_for_key: bool
 
 
 class SwapRequest(Own):

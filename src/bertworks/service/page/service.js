@@ -3,8 +3,9 @@
 import { say, has } from "./words.js";
 
 let key = "";
+let isAsked = false; // a browser that was asked for the key sends it by itself
 
-export const hasKey = () => key !== "";
+export const hasKey = () => key !== "" || isAsked;
 
 export function setKey(given) {
   key = given.trim();
@@ -22,6 +23,7 @@ export const addressOf = (path) => new URL(path, document.baseURI).href;
 export async function models() {
   const { reply } = await ask({ path: "info" });
   if (!Array.isArray(reply?.models)) throw new Refused("unreadable", say("error.unreadable"));
+  isAsked = reply.asks_for_key === true;
   return reply.models;
 }
 
@@ -35,7 +37,7 @@ export async function ask({ path, body }, signal) {
 
 async function send(path, body, signal) {
   const headers = key ? { Authorization: `Bearer ${key}` } : {};
-  const options = { headers, signal, credentials: "omit" };
+  const options = { headers, signal, credentials: "same-origin" };
   if (body !== undefined) {
     options.method = "POST";
     options.body = JSON.stringify(body);
