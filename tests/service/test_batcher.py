@@ -178,6 +178,14 @@ def test_there_is_room_for_all_jobs_of_a_request_or_for_none(make: Any) -> None:
     assert batcher.num_submitted == 3
 
 
+def test_a_full_line_is_told_before_any_work_is_put_into_a_request(make: Any) -> None:
+    batcher = make(start=False, queue_tokens=6)
+    batcher.require_room(time.monotonic() + SOON)
+    batcher.submit([job(1), job(2)])
+    with pytest.raises(Failure, match="6 tokens wait already"):
+        batcher.require_room(time.monotonic() + SOON)
+
+
 def test_what_never_fits_is_not_told_to_come_again(make: Any) -> None:
     batcher = make(start=False, queue_tokens=10)
     refused = refusal_of(batcher, [job(number) for number in range(4)])

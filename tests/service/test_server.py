@@ -1,6 +1,7 @@
 """The process that listens: a port of its own, known before anything else is done."""
 
 import socket
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -16,7 +17,7 @@ from starlette.routing import Route
 
 from bertworks.core.errors import BertworksError, UsageError
 from bertworks.service.models import Models
-from bertworks.service.server import address_of, is_local, open_socket, serve
+from bertworks.service.server import PatientProtocol, address_of, is_local, open_socket, serve
 
 
 def test_a_free_port_is_taken_and_told() -> None:
@@ -76,3 +77,40 @@ def test_a_service_whose_worker_is_lost_for_good_ends_with_an_error(
         with pytest.raises(BertworksError, match="its worker was lost again and again"):
             ended.result(timeout=10)
     assert not models.is_ready
+
+
+@pytest.fixture
+def address(predictor_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Serve a word from a server with little patience."""
+
+    async def hello(request: Request) -> PlainTextResponse:
+        return PlainTextResponse("hello")
+
+    monkeypatch.setattr(PatientProtocol, "patience", 0.3)
+    models = Models({"a": Path()}, lambda _: predictor_of())
+    with ThreadPoolExecutor(1) as pool, closing(open_socket("127.0.0.1", 0)) as taken:
+        app = Starlette(routes=[Route("/", hello)])
+        ended = pool.submit(serve, app, taken, models, drain=1.0)
+        yield taken.getsockname()[:2]
+        assert models.on_give_up is not None
+        models.on_give_up()
+        with pytest.raises(BertworksError):
+            ended.result(timeout=10)
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: a\r\nX-Slow: "])
+def test_who_does_not_say_what_he_wants_is_hung_up_on(address: Any, sent: bytes) -> None:
+    with closing(socket.create_connection(address, timeout=10)) as slow:
+        slow.sendall(sent)
+        assert slow.recv(100) == b""
+
+
+def test_who_says_what_he_wants_is_answered_again_and_again(address: Any) -> None:
+    request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+    with closing(socket.create_connection(address, timeout=10)) as quick:
+        for _ in range(3):
+            quick.sendall(request)
+            assert b"hello" in quick.recv(1000)
+            time.sleep(0.2)  # together longer than the patience with a request's head
+        quick.sendall(request[:9])
+        assert quick.recv(100) == b""

@@ -143,6 +143,7 @@ class Asker:
         """Hand the request's jobs in; where the model is exchanged meanwhile, to the new one."""
         for _ in range(SWAPS):
             served = self.models.get(name)
+            served.batcher.require_room(deadline)
             items = await self.off_loop(self._prepare, exchange, asked, served, deadline)
             jobs = [Job(item, deadline) for item in items]
             try:

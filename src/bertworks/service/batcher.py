@@ -77,11 +77,17 @@ class Batcher:
             self._watchdog.start()
             self._state = "running"
 
+    def require_room(self, deadline: float) -> None:
+        """Refuse what could not wait however small it is, before any work is put into it."""
+        with self._changed:
+            self._admit(1, deadline)
+
     def submit(self, jobs: Sequence[Job]) -> None:
         """Let all jobs of a request wait for their answers, or none."""
         with self._changed:
             try:
-                self._admit(jobs)
+                deadline = min((job.deadline for job in jobs), default=None)
+                self._admit(sum(job.item.num_tokens for job in jobs), deadline)
             except Failure:
                 self.num_refused += len(jobs)
                 raise
@@ -141,14 +147,13 @@ class Batcher:
         worker = self._worker
         return 0 if worker is None else len(worker.held)
 
-    def _admit(self, jobs: Sequence[Job]) -> None:
+    def _admit(self, num_tokens: int, deadline: float | None) -> None:
         if self._state in ("stopping", "stopped"):
             raise Failure("stopping", "the service stops and takes no more; ask it again later")
         if self._state == "given up":
             raise Failure(
                 "worker_lost", "the model cannot be computed; the service must be restarted"
             )
-        num_tokens = sum(job.item.num_tokens for job in jobs)
         most, waiting = self._limits.queue_tokens, self._line.num_tokens
         if num_tokens > most:
             raise Failure(
@@ -157,7 +162,7 @@ class Batcher:
             )
         if waiting + num_tokens > most:
             raise self._refusal(waiting + num_tokens - most)
-        left = min((job.deadline for job in jobs), default=0.0) - time.monotonic()
+        left = 0.0 if deadline is None else deadline - time.monotonic()
         if 0 < left < (self._pace.seconds(waiting) or 0.0):
             raise self._refusal(waiting)
 

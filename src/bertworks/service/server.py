@@ -1,18 +1,21 @@
 """The process that listens: it takes a port, answers, and leaves without breaking its word."""
 
 import socket
+from asyncio import TimerHandle
 from ipaddress import ip_address
 from threading import Timer
 from types import FrameType
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from bertworks.core.errors import BertworksError, UsageError
 from bertworks.service.models import Models
 
 NOTICE = 1.0  # seconds in which the service says that it leaves, and still answers
 BACKLOG = 2048  # connections that wait to be taken
+HEADERS = 10.0  # seconds in which a connection says what it wants
 IDLE = 30  # seconds that a connection is kept without a request
 
 
@@ -51,7 +54,7 @@ def serve(app: Any, taken: socket.socket, models: Models, *, drain: float) -> No
     """Answer until a signal comes; then finish what was begun, within some seconds."""
     config = uvicorn.Config(
         app,
-        http="httptools",
+        http=PatientProtocol,
         loop="uvloop",
         ws="none",
         log_config=None,
@@ -72,6 +75,44 @@ def serve(app: Any, taken: socket.socket, models: Models, *, drain: float) -> No
         raise BertworksError(
             "the service ends, for its worker was lost again and again; the lines above tell why"
         )
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """A connection that is closed when it does not say in time what it wants."""
+
+    patience = HEADERS
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._alarm: TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for a first request."""
+        super().connection_made(transport)
+        self._wait()
+
+    def on_message_begin(self) -> None:
+        """Begin to wait for the rest of a request's head."""
+        super().on_message_begin()
+        self._wait()
+
+    def on_headers_complete(self) -> None:
+        """Wait no longer."""
+        self._rest()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        self._rest()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self._rest()
+        self._alarm = self.loop.call_later(self.patience, self.transport.close)
+
+    def _rest(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
 
 
 class _Server(uvicorn.Server):
