@@ -21,6 +21,7 @@ from bertworks.core.artifact import (
     read_manifest,
     read_object,
     refuse_existing,
+    refuse_overwriting,
     saving,
     sha256_of,
 )
@@ -236,6 +237,29 @@ def test_a_manifest_that_is_none_is_torn(folder: Path, text: str) -> None:
     (folder / MANIFEST).write_bytes(text.encode("latin-1"))
     with pytest.raises(ArtifactError, match="make the folder again"):
         open_artifact(folder, "report")
+
+
+def test_inputs_whose_names_are_not_unicode_are_told_as_they_are(tmp_path: Path) -> None:
+    data = tmp_path / os.fsdecode(b"caf\xe9 \xe5\xad\x97.txt")
+    data.write_text("one")
+    origin = Origin(command=f"bertworks x {data}", inputs={"data": data})
+    with saving(tmp_path / "made", kind="report", origin=origin) as folder:
+        (folder / "one").write_text("1")
+    manifest = open_artifact(tmp_path / "made", "report")
+    assert manifest["inputs"]["data"] == {"path": str(data), "sha256": sha256_of(data)}
+    assert manifest["command"] == f"bertworks x {data}"
+    assert "caf\\udce9 字.txt" in (tmp_path / "made" / MANIFEST).read_text(encoding="utf-8")
+
+
+def test_a_folder_that_other_libraries_could_not_open_is_refused_before_work_begins(
+    tmp_path: Path,
+) -> None:
+    odd = tmp_path / os.fsdecode(b"caf\xe9")
+    for out in (odd, odd / "inner"):
+        with pytest.raises(UsageError, match="is not Unicode; choose another --out"):
+            refuse_existing(out)
+    refuse_existing(tmp_path / "café")
+    refuse_overwriting(odd / "file")
 
 
 def test_a_missing_folder_and_a_bare_folder_are_told_apart(tmp_path: Path) -> None:

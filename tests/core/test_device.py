@@ -12,6 +12,7 @@ from bertworks.core.device import (
     ALONE,
     Machine,
     Seat,
+    begin_int8_trial,
     cpu_runs_bf16,
     cpu_runs_int8,
     find_seat,
@@ -64,7 +65,9 @@ def test_trying_int8_tells_whether_the_sums_are_right(monkeypatch: pytest.Monkey
     saturated = device.INT8_TRIAL.replace("- 64", "- 32")
     for trial, answer in (("", True), ("raise SystemExit(3)", False), (saturated, False)):
         monkeypatch.setattr(device, "INT8_TRIAL", trial)
+        begin_int8_trial.cache_clear()
         assert cpu_runs_int8.__wrapped__() is answer
+    begin_int8_trial.cache_clear()
 
 
 def test_a_cpu_computes_in_single_precision_unless_told() -> None:

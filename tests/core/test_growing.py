@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bertworks.core import growing as module
+from bertworks.core.artifact import Origin, saving
 from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.core.growing import (
     Growing,
@@ -169,17 +170,43 @@ def test_what_is_there_already_is_left_alone(tmp_path: Path) -> None:
     assert target.read_text() == "dear"
 
 
-def test_inputs_are_told_apart_by_size_time_and_beginning(tmp_path: Path) -> None:
-    file = tmp_path / "data.jsonl"
-    file.write_text("one")
+def test_inputs_are_told_apart_by_all_of_their_content_and_not_by_their_time(
+    tmp_path: Path,
+) -> None:
+    file, size = tmp_path / "inner" / "data.jsonl", 300_001
+    file.parent.mkdir()
+    file.write_bytes(bytes(size))
     os.utime(file, ns=(5, 5))
     before, folder = fingerprint(file), fingerprint(tmp_path)
+    os.utime(file, ns=(5, 6))
     assert (fingerprint(file), fingerprint(tmp_path)) == (before, folder)
-    for change in (lambda: os.utime(file, ns=(5, 6)), lambda: file.write_text("two")):
-        change()
+    for place in (0, size // 2, size - 1):
+        changed = bytearray(size)
+        changed[place] = 1
+        file.write_bytes(changed)
+        os.utime(file, ns=(5, 5))
         assert fingerprint(file) != before
         assert fingerprint(tmp_path) != folder
-        os.utime(file, ns=(5, 5))
+    file.write_bytes(bytes(size))
+    assert (fingerprint(file), fingerprint(tmp_path)) == (before, folder)
+    file.rename(tmp_path / "data.jsonl")
+    assert fingerprint(tmp_path) != folder
+    assert fingerprint(tmp_path / "nowhere") == ""
+
+
+def test_a_manifest_speaks_for_the_files_it_names_and_no_others(tmp_path: Path) -> None:
+    with saving(tmp_path / "made", kind="model", origin=Origin()) as made:
+        (made / "weights").write_text("one")
+    before = fingerprint(tmp_path)
+    (tmp_path / "made" / "weights").write_text("two")  # which to open the folder would notice
+    assert fingerprint(tmp_path) == before
+    (tmp_path / "made" / "more").write_text("one")
+    with_more = fingerprint(tmp_path)
+    assert with_more != before
+    (tmp_path / "made" / "more").write_text("two")
+    assert fingerprint(tmp_path) != with_more
+    (tmp_path / "made" / "manifest.json").write_text("{")
+    assert fingerprint(tmp_path) not in (before, with_more)
 
 
 def test_another_file_may_be_made_of_it(tmp_path: Path) -> None:

@@ -79,3 +79,11 @@ def test_a_remedy_that_fits_better_is_named() -> None:
     quarantine.add(Path("a.csv"), 3, "odd")
     with pytest.raises(DataError, match=r"a\.csv line 3: odd; try tea$"):
         quarantine.check(remedy="try tea")
+
+
+def test_names_of_files_need_not_be_unicode(tmp_path: Path) -> None:
+    quarantine = Quarantine()
+    quarantine.add(Path("字\udcff.txt"), 7, "torn")
+    quarantine.write(tmp_path)
+    (line,) = (tmp_path / "quarantine.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(line)["file"] == "字\udcff.txt"

@@ -56,3 +56,10 @@ def test_a_damaged_or_other_folder_is_refused(tmp_path: Path) -> None:
         pass
     with pytest.raises(ArtifactError, match="holds a shards, but a documents is needed"):
         document_files(tmp_path / "other")
+
+
+def test_where_a_document_comes_from_need_not_be_unicode(tmp_path: Path) -> None:
+    DocumentsWriter(tmp_path).add([("einé", "字\udcff.txt")])
+    (part,) = tmp_path.iterdir()
+    row = json.loads(gzip.decompress(part.read_bytes()).decode())
+    assert row == {"text": "einé", "source": "字\udcff.txt"}

@@ -168,7 +168,9 @@ def test_other_settings_and_other_data_do_not_go_on(
     changed = commands.run([*words, "--pooling", "max"], switches=FEW)
     assert changed.code == 2
     assert "was begun with pooling = None, now 'max'; put that back" in changed.said
-    data.write_text('{"text": "ken"}\n')
+    status = data.stat()
+    data.write_text(data.read_text().replace("bal", "mir"))
+    os.utime(data, ns=(status.st_atime_ns, status.st_mtime_ns))  # as large and as old as it was
     changed = commands.run(words, switches=FEW)
     assert changed.code == 2
     assert "was begun before the content of the data changed; put that back" in changed.said

@@ -7,7 +7,14 @@ import pytest
 
 from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.interop import onnx as files
-from bertworks.interop.onnx import OnnxPlan, OnnxSettings, open_session, owner_of, write_onnx
+from bertworks.interop.onnx import (
+    OnnxPlan,
+    OnnxSettings,
+    names_owner,
+    open_session,
+    owner_of,
+    write_onnx,
+)
 from bertworks.model.embedding import EmbeddingRecipe
 
 
@@ -73,3 +80,14 @@ def test_weights_that_no_file_can_hold_are_refused(
     with pytest.raises(UsageError, match="an ONNX file holds less than 2"):
         write_onnx(tmp_path / "x.onnx", loud_encoder(small("bert")), OnnxPlan(), owner="")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_ours_names_the_owner_of_its_weights_and_others_do_not(
+    written: Path,
+) -> None:
+    whole = written.read_bytes()
+    assert len(whole) > files.LAST_BYTES
+    assert names_owner(written)
+    for other in (b"", whole[: -files.LAST_BYTES], whole.replace(files.OWNER.encode(), b"other")):
+        written.write_bytes(other)
+        assert not names_owner(written)

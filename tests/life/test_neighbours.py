@@ -1,8 +1,9 @@
-"""An answer is the same alone and in any company, for every kind of task."""
+"""An answer is the same alone and in any company, for every kind of task and both backends."""
 
 from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,10 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from bertworks.data.forms import FORMS, make_example
+from bertworks.interop.onnx import OnnxPlan, OnnxSettings, open_session, write_onnx
+from bertworks.serving import onnx_encoder
 from bertworks.serving.model_folder import OpenModel
+from bertworks.serving.onnx_encoder import OnnxEncoder
 from bertworks.serving.predictor import Predictor
 from bertworks.tasks.catalog import KINDS
 from bertworks.tasks.task import TaskModel
@@ -75,3 +79,21 @@ def test_an_answer_depends_on_no_neighbour(
         together = model.predict([inputs[place] for place in group])
         assert together == [numbers(alone[place]) for place in group]
     assert any(alone[0] != numbers(other) for other in alone[1:])  # a swap would be seen
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_by_onnx_depends_on_no_neighbour(
+    kind: str, ask: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, inputs = ask(kind)
+    encoder = model.model.encoder
+    write_onnx(tmp_path / "model.onnx", encoder, OnnxPlan(), owner="")
+    session = open_session(tmp_path / "model.onnx", OnnxSettings(threads=1))
+    monkeypatch.setattr(model.model, "encoder", OnnxEncoder(encoder, session))
+    monkeypatch.setattr(onnx_encoder, "MOST_PADDING", 1.0)  # all share a rectangle
+    alone = [model.predict([one])[0] for one in inputs]
+    assert any(alone[0] != numbers(other) for other in alone[1:])
+    for size in (2, 3, NUM_INPUTS):
+        for first in range(0, NUM_INPUTS, size):
+            group = slice(first, first + size)
+            assert model.predict(inputs[group]) == [numbers(answer) for answer in alone[group]]

@@ -1,6 +1,7 @@
 """Weight files: whole ones come back exactly, and no other is believed."""
 
 import json
+import os
 import pickle
 import struct
 from pathlib import Path
@@ -442,3 +443,12 @@ def test_other_pickles_beside_the_weights_are_left_alone(tmp_path: Path, weights
     torch.save(zeros, tmp_path / "pytorch_model_old.bin")
     torch.save(zeros, tmp_path / "pytorch_model.fp16.bin")
     assert torch.equal(read_pickles(tmp_path)["heads.weight"], weights["heads.weight"])
+
+
+def test_a_folder_whose_name_is_not_unicode_is_one_sentence(tmp_path: Path, weights) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    write_tensors(tmp_path / "model.safetensors", weights)
+    file = (tmp_path / "model.safetensors").rename(folder / "model.safetensors")
+    with pytest.raises(ArtifactError, match="is not Unicode; rename the folder"):
+        read_tensors(file)

@@ -47,7 +47,7 @@ def test_weights_are_json_with_their_pieces(draw_model, machine) -> None:
 
 def test_what_has_no_weights_or_is_too_long_is_refused(draw_model, machine) -> None:
     model, tokenizer = draw_model("bert")
-    with pytest.raises(DataError, match="only what the network reads at once can be explained"):
+    with pytest.raises(DataError, match="only inputs of one window can be explained"):
         look(model, tokenizer, machine, ("the cat " * 50, None))
     model, tokenizer = draw_model("bert", mixer="recurrent")
     with pytest.raises(UsageError, match="no attention weights; its mixer is recurrent"):

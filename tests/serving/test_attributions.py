@@ -126,8 +126,18 @@ def test_what_cannot_be_explained_is_refused(model, asked: dict, message: str) -
 def test_other_tasks_and_long_texts_are_refused(model) -> None:
     with pytest.raises(UsageError, match="the answers of answer are not explained; those of"):
         model.attribute({"question": "who?", "passage": "the cat"}, task="answer")
-    with pytest.raises(DataError, match="only what the network reads at once can be explained"):
+    with pytest.raises(DataError, match="only inputs of one window can be explained"):
         model.attribute("the cat " * 50)
+
+
+def test_one_window_is_what_the_task_answers_from(make_model, tokenizer, machine) -> None:
+    short = Predictor(OpenModel(make_model("classify"), tokenizer, None, longest=11), machine)
+    assert len(short.attribute("the cat " * 4).pieces) == 10
+    said = (
+        "the input has 12 pieces, but only inputs of one window .* which has room for 11; shorten"
+    )
+    with pytest.raises(DataError, match=said):
+        short.attribute("the cat " * 5)
 
 
 def test_every_family_can_be_explained(draw_model, machine) -> None:

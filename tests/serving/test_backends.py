@@ -9,9 +9,9 @@ import pytest
 
 import bertworks
 from bertworks.core.artifact import Origin
-from bertworks.core.errors import ArtifactError, UsageError
+from bertworks.core.errors import ArtifactError, MissingPackageError, UsageError
 from bertworks.interop.onnx import FILE, REPORT, OnnxPlan, owner_of, write_onnx
-from bertworks.serving import backends
+from bertworks.serving import backends, predictor
 from bertworks.serving.model_folder import save_model
 from bertworks.serving.onnx_encoder import OnnxEncoder
 
@@ -90,11 +90,67 @@ def test_a_cpu_without_int8_computes_in_torch_and_says_so(
     save, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = save("classify")
+    monkeypatch.setattr(backends, "begin_int8_trial", lambda: None)
     monkeypatch.setattr(backends, "cpu_runs_int8", lambda: False)
     assert isinstance(bertworks.load(folder).model.encoder, OnnxEncoder)
     (folder / REPORT).write_text('{"precision": "int8"}')
     assert not isinstance(bertworks.load(folder).model.encoder, OnnxEncoder)
     assert "torch computes in fp32 instead" in capsys.readouterr().err
+
+
+def test_a_file_from_elsewhere_is_left_alone_unless_asked_for(
+    save, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = save("classify")
+    for content in (b"", b"from elsewhere" * 999):
+        (folder / FILE).write_bytes(content)
+        assert not isinstance(bertworks.load(folder).model.encoder, OnnxEncoder)
+        assert "is not used, for it does not tell whose weights it holds" in capsys.readouterr().err
+        with pytest.raises(ArtifactError, match=r"ONNX Runtime cannot open .*; export it again"):
+            bertworks.load(folder, backend="onnx")
+
+
+@pytest.mark.parametrize("missing", ["onnx", "onnxruntime"])
+def test_a_missing_package_is_not_taken_for_a_weak_cpu(
+    save, missing: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = save("classify")
+    (folder / REPORT).write_text('{"precision": "int8"}')
+    monkeypatch.setattr(backends, "is_installed", lambda name: name != missing)
+    monkeypatch.setattr(backends, "begin_int8_trial", lambda: None)
+    monkeypatch.setattr(backends, "cpu_runs_int8", lambda: False)
+    assert not isinstance(bertworks.load(folder).model.encoder, OnnxEncoder)
+    said = capsys.readouterr().err
+    assert "is not used, for that needs: pip install 'bertworks[onnx]'" in said
+    assert "CPU" not in said
+    with pytest.raises(MissingPackageError, match=r"the backend onnx needs: pip install"):
+        bertworks.load(folder, backend="onnx")
+
+
+def test_what_only_torch_can_give_is_one_sentence(save) -> None:
+    model = bertworks.load(save("classify"), backend="onnx")
+    for asked in ({"layers": -2}, {"layers": (-1, 1)}, {"layers": 0}):
+        with pytest.raises(UsageError, match=r"gives the last layer alone; .* the backend torch"):
+            model.embed(TEXTS, **asked)
+    with pytest.raises(UsageError, match="gives the last layer alone"):
+        model.embed_tokens(TEXTS, layers=1)
+    with pytest.raises(UsageError, match=r"gives no attention weights; .* the backend torch"):
+        model.attention("the cat", "a dog")
+    with pytest.raises(UsageError, match=r"has no gradients; .* the backend torch"):
+        model.attribute("the cat")
+    assert model.embed(TEXTS, layers=(-1,)).shape == model.embed(TEXTS).shape
+
+
+def test_int8_is_tried_while_the_model_is_read(save, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, begun = save("classify"), []
+    monkeypatch.setattr(backends, "begin_int8_trial", lambda: begun.append("trial"))
+    monkeypatch.setattr(predictor, "open_model", lambda path: begun.append("model"))
+    for backend, expected in (("auto", ["trial", "model"]), ("torch", ["model"])):
+        (folder / REPORT).write_text('{"precision": "int8"}')
+        with pytest.raises(AttributeError):  # there is no model
+            bertworks.load(folder, backend=backend)
+        assert begun == expected
+        begun.clear()
 
 
 def test_an_unknown_backend_is_refused(save) -> None:

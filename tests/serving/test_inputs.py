@@ -1,10 +1,11 @@
 """Inputs of programs: texts, tuples and rows become examples, or one sentence."""
 
+import numpy as np
 import pytest
 
-from bertworks.core.errors import DataError
+from bertworks.core.errors import DataError, UsageError
 from bertworks.data.examples import TextExample
-from bertworks.serving.inputs import as_example, refuse_others_than_texts
+from bertworks.serving.inputs import as_example, refuse_others_than_texts, require_list
 
 
 @pytest.mark.parametrize(
@@ -25,3 +26,24 @@ def test_only_texts_can_be_embedded(item) -> None:
     refuse_others_than_texts(["fine", ""])
     with pytest.raises(DataError, match=r"input 2 is .*; only texts can be embedded"):
         refuse_others_than_texts(["fine", item])
+
+
+@pytest.mark.parametrize("inputs", [["a"], ("a", "b"), [], np.array(["a", "b"])])
+def test_what_has_an_order_and_a_length_is_a_list(inputs) -> None:
+    require_list(inputs, "predict")
+
+
+@pytest.mark.parametrize("inputs", ["a text", b"bytes", {"text": "a"}])
+def test_one_input_by_itself_is_no_list(inputs) -> None:
+    with pytest.raises(UsageError, match="embed takes a list of texts; put the text into a list"):
+        require_list(inputs, "embed")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "name"),
+    [((text for text in "ab"), "generator"), ({"a"}, "set"), (5, "int"), (None, "NoneType")],
+)
+def test_what_has_no_order_or_comes_once_is_no_list(inputs, name: str) -> None:
+    said = f"predict takes a list of rows, but this is of type {name}; give a list"
+    with pytest.raises(UsageError, match=said):
+        require_list(inputs, "predict", "row")

@@ -26,6 +26,8 @@ def test_a_model_is_at_one_with_itself(predictor) -> None:
     parity = compare(*both, TEXTS, EXAMPLES, labelled=True)
     assert parity.largest_difference == 0
     assert parity.mean_cosine == pytest.approx(1)
+    assert parity.mean_cosine_alone == pytest.approx(1)
+    assert parity.lowest_cosine_alone == pytest.approx(1)
     assert parity.label_agreement == 1
     assert parity.scores_before == parity.scores_after
     assert parity.scores_before is not None

@@ -195,6 +195,21 @@ def test_a_single_input_is_not_taken_for_a_list(classifier, wrong: object) -> No
         classifier.predict(wrong)
 
 
+def test_a_generator_is_one_sentence_wherever_a_list_is_taken(classifier) -> None:
+    calls = (
+        classifier.predict,
+        classifier.embed,
+        classifier.embed_tokens,
+        classifier.vector_ranges,
+        lambda texts: classifier.classify(texts, labels=["a", "b"]),
+        lambda texts: classifier.rank("the cat", texts),
+        lambda texts: list(classifier.embed_chunks([texts])),
+    )
+    for call in calls:
+        with pytest.raises(UsageError, match="but this is of type generator; give a list"):
+            call(text for text in ("the cat", "a dog"))
+
+
 def test_matching_asks_for_the_second_text(predictors) -> None:
     (found,) = predictors["match"].predict([("the cat", "a dog")])
     assert found["label"] in ("cold", "mild", "warm")

@@ -35,7 +35,7 @@ def test_an_input_is_read_with_its_special_pieces(tokenizer) -> None:
 
 
 def test_too_long_an_input_and_half_a_character_are_refused(tokenizer) -> None:
-    with pytest.raises(DataError, match=r"input has 7 pieces, .* at once .* 6; shorten it"):
+    with pytest.raises(DataError, match=r"input has 7 pieces, .* one window .* 6; shorten it"):
         read_input(("The cat", "a dog"), tokenizer, longest=6)
     for wrong in ("half a \ud83d", None, 7):
         with pytest.raises(DataError, match="is no text that can be read"):

@@ -167,6 +167,28 @@ def test_threads_are_those_asked_for(words: Run, tmp_path: Path, command: Run) -
         torch.set_num_threads(before)
 
 
+def test_an_onnx_file_is_scored_as_the_network_in_torch_is(
+    words: Run, classifier: Path, tmp_path: Path, command: Run
+) -> None:
+    folder = tmp_path / "exported"
+    assert command("export", "--model", classifier, "--to", "onnx", "--out", folder).code == 0
+    rows = {}
+    for backend in ("torch", "onnx", "auto"):
+        report = tmp_path / backend
+        ended = command(*words(report, model=folder), "--backend", backend)
+        assert ended.code == 0, ended.err
+        rows[backend] = answers_of(report)
+        assert read_manifest(report)["settings"]["backend"] == backend
+    for one, other in zip(rows["torch"], rows["onnx"], strict=True):
+        assert (one["line"], one["label"]) == (other["line"], other["label"])
+        assert one["probability"] == pytest.approx(other["probability"], abs=1e-5)
+    assert rows["auto"] == rows["onnx"]
+    ended = command(*words(tmp_path / "none"), "--backend", "onnx")
+    assert "write it with: bertworks export --to onnx" in ended.refusal(1)
+    ended = command(*words(tmp_path / "suite"), "--suite", "glue", "--backend", "onnx")
+    assert "--backend is not for suites; leave it out" in ended.refusal(2)
+
+
 def test_neither_threshold_nor_temperature_is_set_by_what_is_evaluated(
     finetune_words: Run, write_rows: Write, make_rows: Run, tmp_path: Path, command: Run
 ) -> None:

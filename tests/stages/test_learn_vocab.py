@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import shutil
 import tracemalloc
 from collections.abc import Callable
@@ -249,3 +250,24 @@ def test_a_full_disk_leaves_nothing_half_written(
     assert said.startswith(f"cannot write {tmp_path / 'tok'}: File too large; free some space")
     assert list(tmp_path.iterdir()) == []
     assert process(*words, largest_file=10**6).code == 0
+
+
+def test_files_may_have_names_that_are_not_unicode(
+    text: Path, vocabulary: Path, labelled: dict[str, Path], tmp_path: Path, command: Run
+) -> None:
+    odd, rows = (tmp_path / os.fsdecode(name) for name in (b"caf\xe9.txt", b"caf\xe9.jsonl"))
+    odd.write_bytes(text.read_bytes())
+    rows.write_bytes(labelled["dev"].read_bytes() + b"torn\n")
+    for number, words in enumerate(
+        [
+            ("learn-vocab", odd, "--size", 130),
+            ("tokenize", odd, "--tokenizer", vocabulary, "--workers", 1),
+            ("clean", odd, "--min-words", 1),
+            ("check", rows, "--against", labelled["train"]),
+        ]
+    ):
+        ended = command(*words, "--out", tmp_path / str(number))
+        assert "Traceback" not in ended.err
+        assert read_manifest(tmp_path / str(number))["command"].startswith("bertworks"), ended
+    ended = command("learn-vocab", text, "--out", tmp_path / os.fsdecode(b"caf\xe9"))
+    assert "is not Unicode; choose another --out" in ended.refusal(2)

@@ -55,6 +55,7 @@ def test_int8_stays_near_and_says_what_each_layer_lost(pretrained: Path, export)
     report = json.loads((out / "report.json").read_text())
     assert 0.99 <= report["mean_cosine"] < 1
     assert report["precision"] == "int8"
+    assert 0.9 < report["lowest_cosine_alone"] <= report["mean_cosine_alone"] < 1
     assert len(report["damage_of_layers"]) == 8
     assert json.loads(ended.out)["layers_kept_in_fp32"] == len(report["kept_in_fp32"])
     exact, near = (bertworks.load(out, backend=name).embed(TEXTS) for name in ("torch", "onnx"))

@@ -1,6 +1,7 @@
 """Tokenizer folders of every form are opened, written so that others open them, or refused."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -329,3 +330,8 @@ def test_the_settings_say_whether_pairs_are_numbered(
     assert tells_segments(folder) is told
     assert Tokenizer.open(folder).specials.second_segment == int(told)
     assert tells_segments(tmp_path / "nothing")
+
+
+def test_a_folder_whose_name_is_not_unicode_is_one_sentence(tmp_path: Path, kind: str) -> None:
+    folder = saved(tmp_path / "tok", kind).rename(tmp_path / os.fsdecode(b"caf\xe9"))
+    assert refusal(folder).endswith("is not Unicode; rename the folder")

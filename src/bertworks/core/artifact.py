@@ -16,9 +16,13 @@ from typing import Any, Literal
 
 from bertworks.core import __version__
 from bertworks.core.errors import ArtifactError, UsageError
+from bertworks.core.lines import is_unicode
 
 MANIFEST = "manifest.json"
 FORMAT = 1
+ESCAPED = (
+    "backslashreplace"  # names of files need not be Unicode; JSON reads them back as they were
+)
 Kind = Literal["documents", "tokenizer", "shards", "model", "checkpoint", "report"]
 
 
@@ -152,10 +156,17 @@ def first_change(
 
 
 def refuse_existing(folder: Path) -> None:
+    """Stop before work begins whose folder is not free, or could not be opened again."""
+    if not is_unicode(str(folder.resolve())):
+        raise UsageError(f"the name of {folder.resolve()} is not Unicode; choose another --out")
+    refuse_overwriting(folder)
+
+
+def refuse_overwriting(path: Path) -> None:
     """Stop before work begins that would have to overwrite something."""
-    is_free = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
+    is_free = not path.exists() or (path.is_dir() and not any(path.iterdir()))
     if not is_free:
-        raise _exists_already(folder)
+        raise _exists_already(path)
 
 
 def write_synced(path: Path, data: bytes) -> None:
@@ -211,7 +222,8 @@ def seal(folder: Path, kind: Kind, origin: Origin) -> None:
         "files": files,
     }
     manifest["sha256"] = _digest(manifest)
-    write_synced(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False).encode())
+    text = json.dumps(manifest, indent=1, ensure_ascii=False)
+    write_synced(folder / MANIFEST, text.encode(errors=ESCAPED))
     for inner in filter(Path.is_dir, folder.rglob("*")):
         sync_folder(inner)
     sync_folder(folder)

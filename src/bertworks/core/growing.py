@@ -15,12 +15,19 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from bertworks.core.artifact import refuse_existing, sync_folder, write_synced
+from bertworks.core.artifact import (
+    MANIFEST,
+    read_manifest,
+    refuse_overwriting,
+    sha256_of,
+    sync_folder,
+    write_synced,
+)
 from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.core.lock import hold
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-HEAD_BYTES = 1 << 16  # of an input, which tell it from another of the same size and time
+HEAD_BYTES = 1 << 16  # of an output, which tell it from another of the same size and time
 
 
 class Growing:
@@ -120,7 +127,7 @@ def growing(target: Path, begun: dict[str, Any], *, resume: bool, keep: bool) ->
     It goes on from where an earlier one ended that was made from the same. If the block fails, what
     is sure is kept to be gone on with, or nothing is.
     """
-    refuse_existing(target)
+    refuse_overwriting(target)
     if target.is_dir():
         raise UsageError(f"{target} is a folder; name a file in it")
     try:
@@ -147,13 +154,22 @@ def growing(target: Path, begun: dict[str, Any], *, resume: bool, keep: bool) ->
 
 
 def fingerprint(path: Path) -> str:
-    """Tell an input from others without reading all of it: by sizes, times and first bytes."""
-    found = hashlib.sha256()
-    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-        if file.is_file():
-            with file.open("rb") as stream:
-                found.update(os.fsencode(file.name) + _likeness(stream).encode())
-    return found.hexdigest()
+    """Tell an input from others by its content alone; a manifest speaks for the files it names."""
+    if not path.is_dir():
+        return sha256_of(path) if path.is_file() else ""
+    told = {
+        name: sha for folder in path.rglob(MANIFEST) for name, sha in _told_files(folder.parent)
+    }
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    parts = [[str(f.relative_to(path)), told.get(f) or sha256_of(f)] for f in files]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _told_files(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the files that a manifest names, with their sha256."""
+    with suppress(ArtifactError):  # a torn one names none
+        for name, file in read_manifest(folder)["files"].items():
+            yield folder / name, file["sha256"]
 
 
 def _likeness(file: IO[bytes]) -> str:
@@ -188,7 +204,7 @@ def _claim(target: Path) -> None:
         )
     if target.is_file():  # another process has made it just now
         partial.unlink()
-        refuse_existing(target)
+        refuse_overwriting(target)
 
 
 def _told(target: Path, begun: dict[str, Any], *, resume: bool) -> dict[str, Any]:

@@ -76,4 +76,5 @@ class Quarantine:
         """Write the rows into a folder, if there are any."""
         if self.rows:
             lines = [json.dumps(vars(row), ensure_ascii=False) + "\n" for row in self.rows]
-            (folder / name).write_text("".join(lines), encoding="utf-8")
+            text = "".join(lines).encode(errors="backslashreplace")  # of names that are not Unicode
+            (folder / name).write_bytes(text)

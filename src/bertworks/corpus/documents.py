@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from bertworks.core.artifact import open_artifact
+from bertworks.core.artifact import ESCAPED, open_artifact
 
 DOCUMENTS_PER_PART = 50_000
 COMPRESSION = 1  # the quickest; the folder is read more often than it travels
@@ -29,7 +29,9 @@ class DocumentsWriter:
                 for text, source in now
             ]
             with (self.folder / f"documents-{part:05d}.jsonl.gz").open("ab") as file:
-                file.write(gzip.compress("".join(lines).encode(), COMPRESSION, mtime=0))
+                file.write(
+                    gzip.compress("".join(lines).encode(errors=ESCAPED), COMPRESSION, mtime=0)
+                )
             self.num_written += len(now)
 
 

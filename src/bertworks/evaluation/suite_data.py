@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bertworks.core.artifact import ESCAPED
 from bertworks.core.errors import DataError
 from bertworks.core.lines import COMPRESSIONS
 from bertworks.core.quarantine import Quarantine
@@ -105,7 +106,7 @@ def find_file(path: Path) -> Path:
 def write_at_once(path: Path, text: str) -> None:
     """Write a file that is whole or not there."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
+    temporary.write_text(text, encoding="utf-8", errors=ESCAPED)
     temporary.replace(path)
 
 

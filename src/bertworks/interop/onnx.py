@@ -33,6 +33,7 @@ REPORT = "report.json"  # how the file was made and compared
 WEIGHTS = "model.safetensors"
 OWNER = "bertworks.weights"  # the key under which a file says whose weights it holds
 SLOWING = ["SkipLayerNormFusion"]  # what the runtime would do to a graph, to its harm
+LAST_BYTES = 4096  # of a file, where it tells what it is
 MOST_BYTES = 2**31 - 2**20  # that one file can hold
 AXES = {
     HIDDEN: ("batch", "length", "width"),
@@ -72,6 +73,13 @@ def make_onnx(encoder: Encoder, plan: OnnxPlan, *, owner: str = "") -> Any:
     if plan.head is not None:
         outputs |= writer.logits(plan.head)
     return _model(graph, encoder.config, _named(graph, outputs), plan, owner)
+
+
+def names_owner(file: Path) -> bool:
+    """Tell whether an ONNX file says whose weights it holds, as those of ours do at their end."""
+    with file.open("rb") as stream:
+        stream.seek(max(0, file.stat().st_size - LAST_BYTES))
+        return OWNER.encode() in stream.read()
 
 
 def owner_of(folder: Path) -> str:

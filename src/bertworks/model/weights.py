@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from bertworks.core.errors import ArtifactError
+from bertworks.core.lines import is_unicode
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,8 @@ def _open(path: Path) -> Any:
     try:
         return safe_open(path, framework="pt")
     except (SafetensorError, OSError, ValueError) as error:
+        if not is_unicode(str(path)):
+            raise ArtifactError(f"the name of {path} is not Unicode; rename the folder") from error
         with path.open("rb") as file:
             begin = file.read(9)
         # A safetensors header that happens to be of such a length has a brace behind it.

@@ -81,6 +81,7 @@ class Attributor:
     machine: Machine
     method: Method
     steps: int
+    longest: int  # the pieces of one window, from which the task answers
 
     def __post_init__(self) -> None:
         if self.task.kind not in OF_WHOLE_INPUTS:
@@ -99,10 +100,10 @@ class Attributor:
             )
 
     def attribute(self, example: Any, label: str | None = None) -> Attribution:
-        """Return what each piece and word adds to the score of a label."""
-        texts, longest = (example.text, example.text_b), self.model.config.max_positions
-        _, _, pieces = read_input(texts, self.tokenizer, longest=longest)
-        (window,) = self.task.features(example, self.tokenizer, longest=longest)
+        """Return what each piece and word adds to a label's score; the input fits one window."""
+        texts = (example.text, example.text_b)
+        _, _, pieces = read_input(texts, self.tokenizer, longest=self.longest)
+        (window,) = self.task.features(example, self.tokenizer, longest=self.longest)
         here = self._vectors(window.tokens)
         is_special = np.array([piece.text is None for piece in pieces])
         masked = np.where(is_special, window.tokens, self.tokenizer.specials.mask)

@@ -4,16 +4,31 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from bertworks.core.artifact import read_object
-from bertworks.core.device import Machine, cpu_runs_int8
-from bertworks.core.errors import UsageError
+from bertworks.core.device import Machine, begin_int8_trial, cpu_runs_int8
+from bertworks.core.errors import MissingPackageError, UsageError
 from bertworks.core.optional import is_installed
 from bertworks.core.progress import say
-from bertworks.interop.onnx import FILE, REPORT, OnnxSettings, open_session, owner_of
+from bertworks.interop.onnx import (
+    FILE,
+    REPORT,
+    OnnxSettings,
+    names_owner,
+    open_session,
+    owner_of,
+)
 from bertworks.interop.sentence_transformers import encoder_folder
 from bertworks.serving.onnx_encoder import OnnxEncoder
 from bertworks.tasks.task import TaskModel
 
 Backend = Literal["auto", "torch", "onnx"]
+PACKAGES = ("onnx", "onnxruntime")  # the first is for trying int8
+NEEDED = "needs: pip install 'bertworks[onnx]'"
+
+
+def expect_backend(path: Path, machine: Machine, backend: Backend) -> None:
+    """Begin what a backend has to know, so that it is known when the model has been read."""
+    if backend != "torch" and machine.device.type == "cpu" and _is_int8(encoder_folder(path)):
+        begin_int8_trial()
 
 
 def choose_backend(
@@ -27,6 +42,8 @@ def choose_backend(
         return
     if machine.device.type != "cpu":
         raise UsageError("the backend onnx computes on the CPU; use --device cpu, or torch")
+    if not _has_packages():
+        raise MissingPackageError(f"the backend onnx {NEEDED}")
     file = folder / FILE
     if _is_int8(folder) and not cpu_runs_int8():
         say(f"warning: this CPU cannot compute {file} in int8; torch computes in fp32 instead")
@@ -43,7 +60,14 @@ def _is_int8(folder: Path) -> bool:
 def _can_be(file: Path, machine: Machine) -> bool:
     if machine.device.type != "cpu" or machine.precision != "fp32" or not file.is_file():
         return False
-    if not is_installed("onnxruntime"):
-        say(f"{file} is not used, for that needs: pip install 'bertworks[onnx]'")
+    if not _has_packages():
+        say(f"{file} is not used, for that {NEEDED}")
+        return False
+    if not names_owner(file):
+        say(f"{file} is not used, for it does not tell whose weights it holds, as exported ones do")
         return False
     return True
+
+
+def _has_packages() -> bool:
+    return all(map(is_installed, PACKAGES))

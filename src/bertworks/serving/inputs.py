@@ -1,6 +1,6 @@
 """What a program gives a model to read, as examples."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bertworks.core.errors import DataError, UsageError
@@ -31,10 +31,18 @@ def as_example(item: Input, number: int, form: str) -> Example:
         raise DataError(f"input {number}: {error}") from error
 
 
+def require_list(inputs: Any, name: str, of: str = "text") -> None:
+    """Stop at one input by itself, and at what has no order or can be gone through but once."""
+    if isinstance(inputs, str | bytes | Mapping):
+        raise UsageError(f"{name} takes a list of {of}s; put the {of} into a list")
+    if not hasattr(inputs, "__getitem__") or not hasattr(inputs, "__len__"):
+        found = type(inputs).__name__
+        raise UsageError(f"{name} takes a list of {of}s, but this is of type {found}; give a list")
+
+
 def refuse_others_than_texts(inputs: Sequence[Any], done: str = "embedded") -> None:
     """Stop at what is no list, and at the first input that is no text, by its number."""
-    if isinstance(inputs, str):
-        raise UsageError("embed takes a list of texts; put the text into a list")
+    require_list(inputs, "embed")
     for number, item in enumerate(inputs, 1):
         if not isinstance(item, str) or not is_unicode(item):
             raise DataError(f"input {number} is {item!r:.60}; only texts can be {done}")

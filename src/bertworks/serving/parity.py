@@ -11,6 +11,7 @@ from bertworks.serving.predictor import Predictor
 from bertworks.tasks.task import Answer
 
 FEWEST = 20  # answers whose agreement is judged
+MOST_ALONE = 64  # texts that are embedded by themselves too
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,8 @@ class Parity:
     largest_difference: float
     mean_cosine: float
     lowest_cosine: float
+    mean_cosine_alone: float | None = None  # of vectors among neighbours with those of texts alone
+    lowest_cosine_alone: float | None = None
     answers: int = 0
     label_agreement: float | None = None
     scores_before: dict[str, float] | None = None
@@ -44,9 +47,7 @@ class Parity:
     @classmethod
     def of(cls, before: np.ndarray, after: np.ndarray, **other: Any) -> Self:
         """Compare the vectors of the same texts."""
-        before, after = before.astype(np.float64), after.astype(np.float64)
-        lengths = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
-        cosines = (before * after).sum(1) / np.maximum(lengths, 1e-12)
+        cosines = _cosines(before, after)
         return cls(
             texts=len(before),
             largest_difference=float(np.abs(before - after).max()),
@@ -81,17 +82,36 @@ def compare(
 ) -> Parity:
     """Compare two predictors: the vectors of texts, the answers to examples and their scores."""
     vectors = [side.embed(texts) for side in (before, after)]
+    alone = _alone(after, texts, vectors[1])
     if not examples:
-        return Parity.of(*vectors)
+        return Parity.of(*vectors, **alone)
     first, second = (side.answer_examples(examples) for side in (before, after))
     pairs = [(decision(a), decision(b)) for a, b in zip(first, second, strict=True)]
     return Parity.of(
         *vectors,
+        **alone,
         answers=len(examples),
         label_agreement=float(np.mean([a == b for a, b in pairs])) if any(pairs[0]) else None,
         scores_before=_scores(before, examples, first) if labelled else None,
         scores_after=_scores(after, examples, second) if labelled else None,
     )
+
+
+def _alone(after: Predictor, texts: Sequence[str], together: np.ndarray) -> dict[str, Any]:
+    """Tell how near the vectors of some texts by themselves are to those among neighbours."""
+    some = slice(None, None, -(-len(texts) // MOST_ALONE))
+    alone = np.concatenate([after.embed([text]) for text in texts[some]])
+    cosines = _cosines(alone, together[some])
+    return {
+        "mean_cosine_alone": float(cosines.mean()),
+        "lowest_cosine_alone": float(cosines.min()),
+    }
+
+
+def _cosines(before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    before, after = before.astype(np.float64), after.astype(np.float64)
+    lengths = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
+    return (before * after).sum(1) / np.maximum(lengths, 1e-12)
 
 
 def decision(answer: Any) -> Any:

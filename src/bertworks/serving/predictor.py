@@ -11,14 +11,14 @@ from bertworks.core.device import DeviceName, Machine, Precision, prepare
 from bertworks.core.errors import DataError, UsageError
 from bertworks.core.progress import say
 from bertworks.data.examples import Example, TextExample
-from bertworks.model.embedding import EmbeddingRecipe, VectorPooling
+from bertworks.model.embedding import EmbeddingRecipe
 from bertworks.model.encoder import Pooling
 from bertworks.model.layer_mix import LAST, Layers, Mix
 from bertworks.model.vector_precision import ranges_of
 from bertworks.serving.attention_weights import AttentionWeights, look
 from bertworks.serving.attributions import Attribution, Attributor, Method
-from bertworks.serving.backends import Backend, choose_backend
-from bertworks.serving.inputs import Input, as_example, refuse_others_than_texts
+from bertworks.serving.backends import Backend, choose_backend, expect_backend
+from bertworks.serving.inputs import Input, as_example, refuse_others_than_texts, require_list
 from bertworks.serving.model_folder import WITHOUT_POOLER, OpenModel, open_model
 from bertworks.serving.vectors import (
     Embedder,
@@ -76,6 +76,7 @@ def load(
     on a CPU, where there is such a file.
     """
     machine = prepare(device, precision=precision, threads=threads)
+    expect_backend(Path(path), machine, backend)
     opened = open_model(Path(path))
     account = opened.account
     if account and not opened.model.tasks.keys() - WITHOUT_POOLER:
@@ -136,8 +137,7 @@ class Predictor:
 
         `task` names one of the model's tasks; by default its first answers.
         """
-        if isinstance(inputs, str | dict):
-            raise UsageError("predict takes a list of inputs; put the input into a list")
+        require_list(inputs, "predict", "input")
         asked = self.task_named(task)
         return self.answer_examples(self._as_examples(inputs, asked), asked)
 
@@ -214,8 +214,7 @@ class Predictor:
         model that judges pairs, cloze one that fills masks, vectors any. To calibrate is to take
         off how likely each label is for a text that says nothing.
         """
-        if isinstance(texts, str):
-            raise UsageError("classify takes a list of texts; put the text into a list")
+        require_list(texts, "classify")
         task = self.zero_shot(labels, by=by, template=template, calibrate=calibrate)
         examples = [as_example(text, number, "texts") for number, text in enumerate(texts, 1)]
         return self.answer_examples(examples, task)
@@ -257,8 +256,7 @@ class Predictor:
 
     def rank(self, query: str, candidates: Sequence[str]) -> list[Ranked]:
         """Return the candidates, best first, by the model's answer to pairs or by vectors."""
-        if isinstance(candidates, str):
-            raise UsageError("rank takes a list of candidates; put the text into a list")
+        require_list(candidates, "rank", "candidate")
         refuse_others_than_texts([query, *candidates], "ranked; the query is input 1")
         scores = self.fits(candidates)([query])[0]
         order = np.argsort(-scores, kind="stable")
@@ -304,37 +302,15 @@ class Predictor:
         """Return the first of some prompts that the folder has."""
         return next((name for name in names if name in self.recipe.prompts), None)
 
-    def embed(
-        self,
-        texts: Sequence[str],
-        *,
-        pooling: VectorPooling | None = None,
-        normalize: bool | None = None,
-        max_length: int | None = None,
-        prompt: str | None = None,
-        **shape: Unpack[VectorShape],
-    ) -> np.ndarray:
-        """Return one vector per text, [N, D]; None and the names are told by `VectorForm`."""
-        form = VectorForm(
-            pooling=pooling, normalize=normalize, max_length=max_length, prompt=prompt, **shape
-        )
-        return self.embedder.embed(texts, form)
+    def embed(self, texts: Sequence[str], **asked: Unpack[VectorShape]) -> np.ndarray:
+        """Return one vector per text, [N, D]; what can be asked for is told by `VectorForm`."""
+        return self.embedder.embed(texts, VectorForm(**asked))
 
     def embed_chunks(
-        self,
-        chunks: Iterable[Sequence[str]],
-        *,
-        pooling: VectorPooling | None = None,
-        normalize: bool | None = None,
-        max_length: int | None = None,
-        prompt: str | None = None,
-        **shape: Unpack[VectorShape],
+        self, chunks: Iterable[Sequence[str]], **asked: Unpack[VectorShape]
     ) -> Iterator[np.ndarray]:
         """Yield what `embed` returns for each chunk of texts; the next is read meanwhile."""
-        form = VectorForm(
-            pooling=pooling, normalize=normalize, max_length=max_length, prompt=prompt, **shape
-        )
-        return self.embedder.embed_chunks(chunks, form)
+        return self.embedder.embed_chunks(chunks, VectorForm(**asked))
 
     def vector_ranges(self, texts: Sequence[str], **asked: Any) -> np.ndarray:
         """Return the least and the greatest of each number of vectors, which int8 ones need."""
@@ -362,7 +338,8 @@ class Predictor:
     ) -> Attribution:
         """Return how much each piece of an input speaks for a label, by default the likeliest.
 
-        Of a task without labels it is how much each adds to the score.
+        Of a task without labels it is how much each adds to the score. Only an input that fits one
+        window is explained.
         """
         asked = self.task_named(task)
         (example,) = self._as_examples([item], asked)
@@ -372,4 +349,5 @@ class Predictor:
         self, task: Task, method: Method = "integrated-gradients", *, steps: int = 32
     ) -> Attributor:
         """Return what explains the answers of a task, if they can be explained."""
-        return Attributor(self.model, task, self.tokenizer, self.machine, method, steps)
+        how = (self.tokenizer, self.machine, method, steps, self.window)
+        return Attributor(self.model, task, *how)

@@ -39,7 +39,7 @@ def pieces_of(
 def read_input(
     texts: tuple[Any, Any], tokenizer: Tokenizer, *, longest: int
 ) -> tuple[np.ndarray, np.ndarray, tuple[TextPiece, ...]]:
-    """Return tokens, segments and pieces of a text, or of a pair, that is read at once."""
+    """Return tokens, segments and pieces of a text, or of a pair, that fits one window."""
     specials = tokenizer.specials
     first, pieces = pieces_of(texts[0], tokenizer)
     begin, end = (TextPiece(tokenizer.piece(i)) for i in (specials.first, specials.separator))
@@ -49,8 +49,8 @@ def read_input(
         shown = (begin, *pieces, *[end] * specials.num_between, *others, end)
     if len(shown) > longest:
         raise DataError(
-            f"the input has {len(shown)} pieces, but only what the network reads at once can be "
-            f"explained, which is {longest}; shorten it"
+            f"the input has {len(shown)} pieces, but only inputs of one window can be explained, "
+            f"which has room for {longest}; shorten it"
         )
     tokens, segments = join_pieces(first, second, specials)
     return tokens, segments, shown

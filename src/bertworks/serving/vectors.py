@@ -28,8 +28,12 @@ from bertworks.tokenizer.tokenizer import Tokenizer
 
 
 class VectorShape(TypedDict, total=False):
-    """What vectors are made of and how they are written; see `VectorForm`."""
+    """What can be said of vectors by name; see `VectorForm`."""
 
+    pooling: VectorPooling | None
+    normalize: bool | None
+    max_length: int | None
+    prompt: str | None
     layers: Layers
     mix: Mix
     dims: int | None

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bertworks.core.artifact import Origin, check_artifact, refuse_existing, saving
+from bertworks.core.artifact import ESCAPED, Origin, check_artifact, refuse_existing, saving
 from bertworks.core.errors import DataError, FoundError, UsageError
 from bertworks.core.lines import require_file
 from bertworks.core.progress import Meter, progress
@@ -154,10 +154,10 @@ def _write(
         quarantine.take(own)
     with saving(settings.out, kind="report", origin=origin) as folder:
         text = json.dumps(told, indent=1, ensure_ascii=False)
-        (folder / "check.json").write_text(text, encoding="utf-8")
+        (folder / "check.json").write_text(text, encoding="utf-8", errors=ESCAPED)
         page = check_page(findings, told["files"], texts, command=origin.command)
-        (folder / "report.html").write_text(page, encoding="utf-8")
+        (folder / "report.html").write_text(page, encoding="utf-8", errors=ESCAPED)
         quarantine.write(folder)
         copies = [row for c in checks if isinstance(c, CopyCheck) for row in c.listed]
         lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in copies)
-        (folder / "copies.jsonl").write_text(lines, encoding="utf-8")
+        (folder / "copies.jsonl").write_text(lines, encoding="utf-8", errors=ESCAPED)

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bertworks.core.artifact import Origin
+from bertworks.core.artifact import ESCAPED, Origin
 from bertworks.core.errors import DataError
 from bertworks.core.optional import is_installed
 from bertworks.core.processes import in_chunks, map_in_order
@@ -206,7 +206,7 @@ def _nothing_left(settings: CleanSettings, statistics: Statistics) -> str:
 
 def _write_reports(folder: Path, statistics: Statistics, quarantine: Quarantine) -> None:
     data = json.dumps(statistics.as_json(), indent=1, ensure_ascii=False)
-    (folder / "statistics.json").write_text(data, encoding="utf-8")
+    (folder / "statistics.json").write_text(data, encoding="utf-8", errors=ESCAPED)
     page = documents_page(statistics, bad_rows=quarantine.num_bad)
-    (folder / "report.html").write_text(page, encoding="utf-8")
+    (folder / "report.html").write_text(page, encoding="utf-8", errors=ESCAPED)
     quarantine.write(folder)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from bertworks.core.artifact import Origin, refuse_existing, saving
+from bertworks.core.artifact import ESCAPED, Origin, refuse_existing, saving
 from bertworks.core.settings import as_command, as_json
 from bertworks.evaluation.answer_parts import Differences
 from bertworks.evaluation.comparison import compare
@@ -33,7 +33,7 @@ def run(settings: CompareSettings) -> dict[str, Any]:
     )
     with saving(settings.out, kind="report", origin=origin) as folder:
         told = json.dumps(result, indent=1, ensure_ascii=False)
-        (folder / "comparison.json").write_text(told, encoding="utf-8")
+        (folder / "comparison.json").write_text(told, encoding="utf-8", errors=ESCAPED)
         _report(settings, result, origin).write(folder)
     return {"report": str(settings.out), **result}
 

@@ -51,7 +51,7 @@ def run(settings: EvaluateSettings) -> dict[str, Any]:
     refuse_ranking_flags(settings.ranking)
     refuse_existing(settings.out)
     require_source(settings.data)
-    predictor = load(settings.model, **vars(settings.machine))
+    predictor = load(settings.model, **vars(settings.machine), **vars(settings.runtime))
     task = _task(settings, predictor)
     origin = Origin(
         command=as_command("evaluate", settings),

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from bertworks.core.artifact import refuse_existing
+from bertworks.core.artifact import refuse_overwriting
 from bertworks.core.errors import DataError, UsageError
 from bertworks.core.growing import Growing, fingerprint, finished, growing
 from bertworks.core.lines import estimate_lines
@@ -126,9 +126,10 @@ def finished_before(settings: PredictSettings | EmbedSettings) -> dict[str, Any]
             f"--resume auto asks whether {settings.model} has changed, so --out cannot lie in it; "
             "choose another --out"
         )
-    result = finished(out, _begun(settings)) if settings.resume == "auto" else None
+    is_asked = settings.resume == "auto" and out.is_file()
+    result = finished(out, _begun(settings)) if is_asked else None
     if result is None:
-        refuse_existing(out)
+        refuse_overwriting(out)
         return None
     say(f"{out} is finished already")
     return {**result, "out": settings.out}

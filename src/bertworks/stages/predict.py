@@ -59,7 +59,7 @@ class _Work:
         if self.num_unexplained:
             say(
                 f"warning: {self.num_unexplained} answers are not explained, for their inputs are "
-                "longer than the network reads at once"
+                f"longer than one window of {self.predictor.window} pieces"
             )
 
     def _line(self, example: Example, answer: Answer) -> str:

@@ -36,9 +36,10 @@ def run_ranking(settings: EvaluateSettings) -> dict[str, Any]:
     refuse_existing(settings.out)
     started, quarantine = time.monotonic(), Quarantine()
     found = read_retrieval_set(settings.data, quarantine)
-    model, retriever = load(settings.model, **vars(settings.machine)), None
+    how = {**vars(settings.machine), **vars(settings.runtime)}
+    model, retriever = load(settings.model, **how), None
     if settings.ranking.retriever is not None:
-        retriever = load(settings.ranking.retriever, **vars(settings.machine))
+        retriever = load(settings.ranking.retriever, **how)
     _refuse_odd_flags(settings, model)
     inputs = {"model": settings.model, "data": settings.data}
     if settings.ranking.retriever is not None:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from bertworks.core.settings import Ramp
 from bertworks.stages.setting_groups import (
+    BackendSettings,
     ChoiceSettings,
     Count,
     CountOrZero,
@@ -326,6 +327,7 @@ class EvaluateSettings:
     ranking: RankingSettings = RankingSettings()
     suites: SuiteSettings = SuiteSettings()
     machine: MachineSettings = MachineSettings()
+    runtime: BackendSettings = BackendSettings()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,7 +35,7 @@ from bertworks.stages.setting_groups import MachineSettings, SuiteSettings
 from bertworks.stages.settings import EvaluateSettings
 from bertworks.tasks.catalog import KINDS
 
-MAY_CHANGE = {"only", "resume", "device", "threads"}  # from one run in a folder to the next
+MAY_CHANGE = {"only", "resume", "device", "threads", "backend"}  # from one run to the next
 CHECKPOINT_EVERY = 500
 COMMAND = "bertworks.cli.child"  # in a process that does not outlive this one
 NOTES = (

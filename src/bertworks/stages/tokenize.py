@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bertworks.core.artifact import Origin, check_artifact
+from bertworks.core.artifact import ESCAPED, Origin, check_artifact
 from bertworks.core.errors import DataError
 from bertworks.core.processes import in_chunks, map_in_order
 from bertworks.core.progress import progress, say
@@ -118,9 +118,9 @@ class _Tokenizing:
         self.tokenizer.save(self.folder / "tokenizer")
         summary = self.statistics.summary()
         data = json.dumps(summary, indent=1)
-        (self.folder / "statistics.json").write_text(data, encoding="utf-8")
+        (self.folder / "statistics.json").write_text(data, encoding="utf-8", errors=ESCAPED)
         page = shards_page(summary, bad_rows=bad_rows)
-        (self.folder / "report.html").write_text(page, encoding="utf-8")
+        (self.folder / "report.html").write_text(page, encoding="utf-8", errors=ESCAPED)
         return description
 
 

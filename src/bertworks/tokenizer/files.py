@@ -10,6 +10,7 @@ from tokenizers import Tokenizer as Engine
 
 from bertworks.core.artifact import read_object
 from bertworks.core.errors import ArtifactError
+from bertworks.core.lines import is_unicode
 from bertworks.tokenizer.engines import byte_bpe_engine, unigram_engine, wordpiece_engine
 from bertworks.tokenizer.sentencepiece import read_sentencepiece
 from bertworks.tokenizer.special_pieces import (
@@ -81,6 +82,8 @@ def is_byte_level(engine: Engine) -> bool:
 
 def _read(folder: Path, files: tuple[str, ...], read: Reader) -> Opened:
     settings = _read_settings(folder)
+    if not is_unicode(str(folder)):
+        raise ArtifactError(f"the name of {folder} is not Unicode; rename the folder")
     try:
         engine, names = read(folder, settings)
         engine.encode(PROBE)
