@@ -53,6 +53,9 @@ def test_a_task_without_a_peer_says_why(
         ("finetune_speed", ["--sentences", "nowhere.tsv"], "there is no nowhere.tsv"),
         ("finetune_speed", ["--rounds", "0"], "are 1 or more"),
         ("streaming", ["--rows", "0"], "are 1 or more"),
+        ("service_speed", ["--model", ".", "--rounds", "0"], "are 1 or more"),
+        ("service_speed", ["--model", ".", "--infinity", "no"], "there is no no"),
+        ("service_faults", ["--share", "0"], "is not above 0"),
     ],
 )
 def test_what_is_missing_is_one_sentence(
