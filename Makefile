@@ -35,8 +35,11 @@ format: $(VENV)/dev
 slow: $(VENV)/dev
 	$(BIN)/python -m pytest -q -m slow
 
+# A share of the service's counts: make faults SHARE=0.01
+SHARE ?= 1
 faults: $(VENV)/dev
 	$(BIN)/python -m pytest -q -m "slow or not slow" tests/faults
+	$(BIN)/python benchmarks/service_faults.py --share $(SHARE)
 
 # One benchmark by name: make bench BENCH=pretrain_step
 bench: $(VENV)/dev
