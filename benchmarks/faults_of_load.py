@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from fault_site import MINI, Asked, Site, Verdict, is_right
+from fault_site import MINI, Asked, Site, Verdict, is_right, metrics_of, total
 from service_client import Load, Reply, Service, closed_loop, connect, open_loop, run
 
-QUEUE_SECONDS = 0.5  # what may wait takes this long
-TOKENS = 20  # of a text of the overload, about
+QUEUE_SECONDS, BATCH_SECONDS = 0.5, 0.1  # what may wait, and one batch, take about this long
+TEXTS = 8  # of a request of the overload: the network is to be the bottleneck
 REFUSED_WITHIN, ANSWERED_WITHIN = 50.0, 1000.0  # milliseconds
 
 
@@ -35,20 +35,24 @@ class Watch:
 def overload(site: Site, share: float) -> Iterator[Verdict]:
     """O1 and O2: twice and ten times what can be computed."""
     model = site.model("mini", MINI)
-    asked = [Asked((n,), site.request((n,))) for n in range(256)]
+    asked = [Asked(at, site.request(at)) for at in zip(*[iter(range(1024))] * TEXTS, strict=True)]
     requests, wanted = [one.request for one in asked], site.vectors(model)
     with site.serve(model) as service:
         run(closed_loop(service.port, requests, clients=16, seconds=1))
-        capacity = max(_capacity(service, requests, seconds=1 + 5 * share) for _ in range(3))
-    queue = max(256, round(QUEUE_SECONDS * capacity * TOKENS))
-    with site.serve(model, "--queue-tokens", queue) as service:
+        capacity = max(_capacity(service, requests, seconds=2 + 8 * share) for _ in range(2))
+        counts = metrics_of(service)
+    tokens = total(counts, "bertworks_tokens_total") / total(counts, "bertworks_items_total")
+    rate = tokens * TEXTS * capacity
+    limits = ("--queue-tokens", round(QUEUE_SECONDS * rate))
+    limits += ("--batch-tokens", round(BATCH_SECONDS * rate))
+    with site.serve(model, *limits) as service:
         calm = run(closed_loop(service.port, requests, clients=1, seconds=1 + 4 * share))
         run(closed_loop(service.port, requests, clients=16, seconds=1 + 4 * share))
         steady = service.memory()
         for times, seconds in ((2, 60), (10, 20)):
             watch = Watch(asked, wanted)
-            rate, lasts = times * capacity, max(2.0, seconds * share)
-            load = run(open_loop(service.port, requests, rate=rate, seconds=lasts, see=watch.see))
+            rush, lasts = times * capacity, max(3.0, seconds * share)
+            load = run(open_loop(service.port, requests, rate=rush, seconds=lasts, see=watch.see))
             yield from _overload_verdicts(f"O1 {times}x", load, watch, capacity)
         yield _recovery(service, requests, calm, seconds=1 + 4 * share)
         grown = service.memory() / steady
@@ -57,7 +61,7 @@ def overload(site: Site, share: float) -> Iterator[Verdict]:
 
 
 def _capacity(service: Service, requests: Sequence[bytes], *, seconds: float) -> float:
-    return run(closed_loop(service.port, requests, clients=64, seconds=seconds)).rate
+    return run(closed_loop(service.port, requests, clients=16, seconds=seconds)).rate
 
 
 def _overload_verdicts(test: str, load: Load, watch: Watch, capacity: float) -> Iterator[Verdict]:
