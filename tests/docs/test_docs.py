@@ -6,8 +6,9 @@ import runpy
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,8 @@ from bertworks.core.lines import LONGEST_LINE
 from bertworks.core.quarantine import LARGEST_SHARE, MOST_KEPT
 from bertworks.corpus.document import LONGEST_DOCUMENT
 from bertworks.model.config import SIZES
+from bertworks.service.http_app import AppSettings, make_app
+from bertworks.service.models import Models
 from bertworks.serving.model_folder import save_model
 from bertworks.tasks.catalog import make_task
 from bertworks.tasks.task import TaskModel
@@ -326,10 +329,23 @@ PYTHON = {
 }
 
 
+@pytest.fixture(scope="session")
+def service(models: Path, serve_app: Callable[..., Any]) -> Iterator[str]:
+    """Serve the two models under the names that the pages give them."""
+    folder = models / "quickstart"
+    served = Models.open([f"match={folder / 'pretrained-match'}", f"bert={folder / 'pretrained'}"])
+    with serve_app(make_app(served, AppSettings())) as address:
+        yield address
+    served.stop(1.0)
+
+
 @pytest.mark.parametrize("name", PYTHON)
-def test_every_python_block_runs(name: str, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_python_block_runs(
+    name: str, models: Path, service: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(models)
-    exec(compile(PYTHON[name], name, "exec"), {"__name__": "page"})
+    body = PYTHON[name].replace("http://127.0.0.1:8080", service)
+    exec(compile(body, name, "exec"), {"__name__": "page"})
 
 
 @pytest.mark.parametrize(

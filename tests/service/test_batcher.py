@@ -219,6 +219,18 @@ def test_who_cannot_come_before_the_deadline_is_refused_at_the_door(make: Any) -
     network.gates["first"].set()
 
 
+def test_what_cannot_end_before_its_deadline_keeps_nobody_else_out(make: Any) -> None:
+    batcher = make(start=False, batch_tokens=4, queue_tokens=100)
+    batcher._pace.add(num_tokens=4, seconds=2.0)
+    large = [job(number, num_tokens=2, within=9.5) for number in range(20)]
+    refused = refusal_of(batcher, large)
+    assert (refused.code, refused.retry_after) == ("too_large", None)
+    assert "would take about 19 seconds, and it may wait 9" in str(refused)
+    batcher.submit(large[:10])
+    assert refusal_of(batcher, large[10:]).code == "overloaded"
+    batcher.submit([job("small", within=10.5)])
+
+
 def test_expired_jobs_are_never_computed(make: Any) -> None:
     network = Network()
     batcher = make(network, start=False)

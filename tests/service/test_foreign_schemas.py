@@ -45,7 +45,7 @@ def test_documented_requests_are_read(kind: type, body: dict) -> None:
 @pytest.mark.parametrize(
     ("kind", "body"),
     [
-        (OpenAIRequest, {"input": [1, 2, 3]}),
+        (OpenAIRequest, {"input": [1.5, {}]}),
         (OpenAIRequest, {"input": "a", "encoding_format": "hex"}),
         (EmbedRequest, {"inputs": "a", "truncation_direction": "Left"}),
         (PredictRequest, {"inputs": [["a", "b", "c"]]}),

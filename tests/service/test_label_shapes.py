@@ -1,6 +1,6 @@
 """Answers of tasks as other servers tell them."""
 
-from bertworks.service.label_shapes import entities_of, found_answers, labels_of
+from bertworks.service.label_shapes import candidates_of, entities_of, found_answers, labels_of
 
 
 def test_labels_come_likeliest_first_whatever_the_task() -> None:
@@ -30,3 +30,19 @@ def test_no_answer_is_an_empty_text_before_the_candidates() -> None:
 def test_the_best_answer_is_not_told_twice() -> None:
     likely = {"answer": "cat", "start": 4, "end": 7, "probability": 0.3}
     assert len(found_answers({**likely, "candidates": [likely]})) == 1
+
+
+def test_candidates_stand_in_the_text_in_place_of_their_mask(served_models) -> None:
+    rows = [
+        [
+            {"token": "cat", "id": 7, "probability": 0.6},
+            {"token": "##s", "id": 9, "probability": 0.2},
+        ],
+        [{"token": "mat", "id": 8, "probability": 0.5}],
+    ]
+    served = served_models.get("fill_mask")
+    cat, end = candidates_of("A [MASK] on [MASK].", {"masks": rows}, served)
+    assert [one["sequence"] for one in cat] == ["A cat on [MASK].", "As on [MASK]."]
+    assert [one["token"] for one in cat] == [7, 9]
+    assert end[0]["sequence"] == "A [MASK] on mat."
+    assert candidates_of("A [MASK]", {"masks": rows[1:]}, served)[0]["sequence"] == "A mat"

@@ -1,6 +1,7 @@
 """OpenAI's own client, unmodified, and the shapes it reads."""
 
 import base64
+from hashlib import sha256
 
 import numpy as np
 import openai
@@ -57,7 +58,35 @@ def test_the_openai_client_lists_the_models(open_ai, served_models) -> None:
     assert [card.id for card in open_ai.models.list()] == list(served_models.names)
 
 
+def test_the_openai_client_is_told_of_one_model(open_ai, served_models) -> None:
+    assert open_ai.models.retrieve("tag").to_dict()["abilities"] == sorted(
+        served_models.get("tag").abilities
+    )
+    with pytest.raises(openai.NotFoundError, match="there is no model 'gpt'"):
+        open_ai.models.retrieve("gpt")
+
+
 def test_a_text_that_is_cut_is_said_to_be(client) -> None:
     answer = client.post("/v1/embeddings", json={"input": ["cat " * 5000, "cat"]})
     assert answer.json()["truncated"] == [True, False]
     assert answer.headers["x-truncated"] == "1"
+
+
+@pytest.mark.parametrize("numbers", [[15339, 11], [[15339, 11], [2]], ["cat", 7]])
+def test_numbers_of_tokens_are_refused_in_a_sentence(open_ai, numbers: list) -> None:
+    with pytest.raises(openai.UnprocessableEntityError, match="give it as a text") as refused:
+        open_ai.embeddings.create(model="classify", input=numbers)
+    assert refused.value.code == "bad_value"
+
+
+@pytest.mark.parametrize("key", ["wrong", "open sesame"])
+def test_a_wrong_key_is_the_clients_own_error(make_client, key: str) -> None:
+    with make_client(keys=(sha256(b"open sesame").hexdigest(),)) as locked:
+        given = {"base_url": "http://testserver/v1", "api_key": key, "max_retries": 0}
+        client = openai.OpenAI(**given, http_client=locked)
+        if key == "wrong":
+            with pytest.raises(openai.AuthenticationError) as refused:
+                client.embeddings.create(model="classify", input="dog")
+            assert refused.value.code == "unauthorized"
+        else:
+            assert client.embeddings.create(model="classify", input="dog").data

@@ -6,6 +6,7 @@ from huggingface_hub import InferenceClient
 from huggingface_hub.errors import HfHubHTTPError
 
 TEXT = "The cat sat on the mat."
+ASKED = {"question": "Who sat?", "context": TEXT}
 MANY = {"candidate_labels": ["a", "b"], "multi_label": True}
 
 
@@ -69,8 +70,7 @@ def test_masks_are_filled(ask, of, served_models) -> None:
         found = client.fill_mask(text, top_k=3)
         assert [one.token_str for one in found] == [one.token for one in expected]
         assert found[0].sequence == text.replace("[MASK]", expected[0].token)
-        piece = served_models.get().predictor.tokenizer.piece
-        assert [piece(one.token) for one in found] == [one.token for one in expected]
+        assert [one.token for one in found] == [one.id for one in expected]
 
 
 def test_labels_that_were_never_learned_are_read(ask) -> None:
@@ -78,6 +78,17 @@ def test_labels_that_were_never_learned_are_read(ask) -> None:
         found = ask(path).zero_shot_classification(TEXT, ["cat", "dog"])
         assert sorted(one.label for one in found) == ["cat", "dog"]
         assert found[0].score >= found[1].score
+
+
+def test_a_template_has_its_place_where_the_client_puts_it(of, served_models) -> None:
+    asked = {"candidate_labels": ["cat", "dog"], "hypothesis_template": "This speaks of {}."}
+    found = of("classify", "zero-shot-classification").zero_shot_classification(TEXT, **asked)
+    (expected,) = served_models.get("classify").predictor.classify(
+        [TEXT], labels=["cat", "dog"], template="This speaks of {label}."
+    )
+    assert {one.label: one.score for one in found} == pytest.approx(
+        expected["probabilities"], abs=1e-5
+    )
 
 
 def test_the_client_is_told_what_is_wrong(ask, of) -> None:
@@ -95,6 +106,8 @@ def test_the_client_is_told_what_is_wrong(ask, of) -> None:
         ("sentence-similarity", {"inputs": "a"}),
         ("question-answering", {"inputs": "a"}),
         ("question-answering", {"inputs": {"question": 3, "context": []}}),
+        ("question-answering", {"inputs": ASKED, "parameters": {"max_answer_len": 3}}),
+        ("question-answering", {"inputs": ASKED, "parameters": {"handle_impossible_answer": True}}),
         ("fill-mask", {"inputs": "a [MASK]", "parameters": {"top_k": "many"}}),
         ("fill-mask", {"inputs": "a"}),
         ("zero-shot-classification", {"inputs": "a"}),

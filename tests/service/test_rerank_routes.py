@@ -47,3 +47,20 @@ def test_only_the_best_are_told_where_few_are_wanted(client) -> None:
 
 def test_equal_scores_keep_their_order() -> None:
     assert best_first([0.5, 0.7, 0.5, 0.7]) == [1, 3, 0, 2]
+
+
+def test_the_second_version_differs_in_its_number_only(client) -> None:
+    body = {"query": "the cat", "documents": TEXTS, "top_n": 2}
+    first, second = (client.post(f"/v{number}/rerank", json=body).json() for number in (1, 2))
+    assert first.pop("meta")["api_version"] == {"version": "1"}
+    assert second.pop("meta")["api_version"] == {"version": "2"}
+    assert first == second
+
+
+@pytest.mark.parametrize("name", ["rank_fields", "max_chunks_per_doc", "max_tokens_per_doc"])
+def test_what_would_change_the_order_and_cannot_be_done_is_refused(client, name: str) -> None:
+    body = {"query": "the cat", "documents": TEXTS}
+    assert client.post("/v2/rerank", json={**body, name: None}).status_code == 200
+    answer = client.post("/v2/rerank", json={**body, name: 7})
+    assert answer.status_code == 422
+    assert name in answer.json()["error"]["message"]

@@ -58,6 +58,29 @@ def test_labels_that_were_never_learned_are_chosen_among(client) -> None:
     assert sum(answer["probabilities"].values()) == pytest.approx(1)
 
 
+@pytest.mark.parametrize(
+    ("model", "by"), [("fill_mask", "cloze"), ("fill_mask", "vectors"), ("match", "entailment")]
+)
+def test_labels_are_chosen_without_what_nothing_says_of_them(
+    client, served_models, model: str, by: str
+) -> None:
+    texts, labels = ["the cat sat", "北京"], {"first": "a cat", "second": "the dog", "third": "sat"}
+    body = {"inputs": texts, "labels": labels, "by": by, "model": model, "calibrate": True}
+    found = client.post("/zero-shot", json=body).json()
+    predictor = served_models.get(model).predictor
+    plain, fair = (
+        predictor.classify(texts, labels=labels, by=by, calibrate=calibrate)
+        for calibrate in (False, True)
+    )
+    assert found["truncated"] == [False, False]
+    for one, expected, other in zip(found["answers"], fair, plain, strict=True):
+        assert one["label"] == expected["label"]
+        assert one["probabilities"] == pytest.approx(expected["probabilities"], abs=1e-4)
+        assert one["probabilities"] != pytest.approx(other["probabilities"], abs=1e-3)
+    short = client.post("/zero-shot", json={**body, "top_k": 1}).json()["answers"]
+    assert [list(one["probabilities"]) for one in short] == [[one["label"]] for one in fair]
+
+
 def test_attention_is_told_by_layer_and_head(client) -> None:
     told = client.post("/attention", json={"text": "the cat"}).json()
     assert len(told["layers"]) == 3

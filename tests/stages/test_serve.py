@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ import bertworks
 from bertworks.core.artifact import Origin
 from bertworks.core.errors import DataError, UsageError
 from bertworks.serving.model_folder import save_model
-from bertworks.stages.serve import _read_keys
+from bertworks.stages.answer_settings import ServeSettings
+from bertworks.stages.serve import _limits, _read_keys
+from bertworks.stages.setting_groups import MachineSettings
 from bertworks.tasks.catalog import make_task
 from bertworks.tasks.task import TaskModel
 
@@ -101,6 +104,21 @@ def test_a_service_answers_and_ends_when_all_have_their_answers(service, moods) 
     assert "answered: 60" in out
     with pytest.raises(ConnectionRefusedError):
         service.ask("GET", "/livez")
+
+
+def test_a_request_of_as_many_texts_as_are_allowed_is_answered(service) -> None:
+    texts = ["the cat sat on the mat and the dog ran over the hill again and again"] * 2048
+    status, told = service.ask("POST", "/v1/embeddings", {"input": texts, "dimensions": 1})
+    assert status == 200, told
+    assert told["usage"]["total_tokens"] > 40_000
+    assert len(told["data"]) == 2048
+
+
+def test_how_much_is_computed_at_once_follows_the_machine() -> None:
+    settings = ServeSettings(model=("a",), machine=MachineSettings(device="cpu"))
+    assert _limits(settings).batch_tokens == 1024
+    assert _limits(settings).queue_tokens >= 128 * settings.max_items
+    assert _limits(replace(settings, batch_tokens=77)).batch_tokens == 77
 
 
 def test_a_port_that_is_taken_is_said_before_a_model_is_opened(command, tmp_path: Path) -> None:

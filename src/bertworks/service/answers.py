@@ -17,6 +17,7 @@ from bertworks.serving.predictor import Predictor
 from bertworks.tasks.zero_shot import ByVectors, Way
 
 MOST_WINDOWS = 16  # of one input; what stands behind them is not read
+MOST_PIECES = 32768  # in these windows, which are computed at once
 OF_ALL = frozenset({"embed", "embed_all", "rerank", "zero_shot"})  # what every encoder can do
 
 
@@ -25,7 +26,8 @@ class Answers:
 
     def __init__(self, predictor: Predictor, *, queue_tokens: int) -> None:
         self.predictor = predictor
-        self.most_pieces = max(min(MOST_WINDOWS * predictor.longest, queue_tokens // 2), 1)
+        most = min(MOST_WINDOWS * predictor.longest, MOST_PIECES, queue_tokens // 2)
+        self.most_pieces = max(most, 1)
         self._vectors = VectorAnswers(predictor, most_pieces=self.most_pieces)
         self._tasks = TaskAnswers(predictor, most_pieces=self.most_pieces)
         model = predictor.model

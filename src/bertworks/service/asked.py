@@ -15,7 +15,7 @@ TAKEN: dict[str, set[str]] = {  # of an ability; all others take what is of task
     "embed": OF_VECTORS,
     "embed_all": {"prompt", "prompt_name"},
     "fill_mask": {"top_k", "num_candidates"},
-    "zero_shot": {"labels", "template", "by", "top_k"},
+    "zero_shot": {"labels", "template", "by", "calibrate", "top_k"},
     "rerank": set(),
     "attention": set(),
 }
@@ -38,6 +38,7 @@ class Asked:
     labels: Sequence[str] | Mapping[str, str] = ()
     template: str | None = None
     by: str | None = None  # how labels that were never learned are told
+    calibrate: bool = False  # whether a text that says nothing is answered too, last
 
     @classmethod
     def of(cls, ability: str, options: Mapping[str, Any]) -> Self:
@@ -78,18 +79,29 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_chance(value: Any) -> bool:
-    return isinstance(value, int | float) and 0 <= value <= 1
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 <= value <= 1
 
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
+def _are_labels(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(map(_is_text, [*value, *value.values()]))
+    return isinstance(value, list | tuple) and all(map(_is_text, value))
+
+
 # Names of options, what holds of their values, and what to give instead of others.
 RULES: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
     (("dims", "top_k", "num_candidates"), _is_count, f"a whole number from 1 to {MOST_COUNTED}"),
-    (("truncate", "normalize"), lambda value: isinstance(value, bool), "true or false"),
+    (
+        ("truncate", "normalize", "calibrate"),
+        lambda value: isinstance(value, bool),
+        "true or false",
+    ),
     (("prompt", "prompt_name", "pooling", "task", "template", "by"), _is_text, "a string"),
-    (("labels",), lambda value: isinstance(value, list | tuple | dict), "a list or a table"),
+    (("labels",), _are_labels, "a list of texts, or a table of texts"),
     (("threshold",), _is_chance, "a number from 0 to 1"),
 )

@@ -80,14 +80,15 @@ class Batcher:
     def require_room(self, deadline: float) -> None:
         """Refuse what could not wait however small it is, before any work is put into it."""
         with self._changed:
-            self._admit(1, deadline)
+            self._admit(1, deadline, last=1)
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Let all jobs of a request wait for their answers, or none."""
         with self._changed:
             try:
                 deadline = min((job.deadline for job in jobs), default=None)
-                self._admit(sum(job.item.num_tokens for job in jobs), deadline)
+                costs = [job.item.num_tokens for job in jobs]
+                self._admit(sum(costs), deadline, last=max(costs, default=0))
             except Failure:
                 self.num_refused += len(jobs)
                 raise
@@ -147,7 +148,7 @@ class Batcher:
         worker = self._worker
         return 0 if worker is None else len(worker.held)
 
-    def _admit(self, num_tokens: int, deadline: float | None) -> None:
+    def _admit(self, num_tokens: int, deadline: float | None, *, last: int) -> None:
         if self._state in ("stopping", "stopped"):
             raise Failure("stopping", "the service stops and takes no more; ask it again later")
         if self._state == "given up":
@@ -162,8 +163,22 @@ class Batcher:
             )
         if waiting + num_tokens > most:
             raise self._refusal(waiting + num_tokens - most)
-        left = 0.0 if deadline is None else deadline - time.monotonic()
-        if 0 < left < (self._pace.seconds(waiting) or 0.0):
+        if deadline is not None:
+            self._require_time(num_tokens - last, deadline - time.monotonic())
+
+    def _require_time(self, num_tokens: int, left: float) -> None:
+        """Refuse a request whose last job, behind some tokens of its own, would come too late."""
+        waiting = self._line.num_tokens
+        own, all_before = self._pace.seconds(num_tokens), self._pace.seconds(waiting + num_tokens)
+        if own is None or all_before is None or left <= 0:
+            return
+        if own > left:
+            raise Failure(
+                "too_large",
+                f"the request would take about {own:.0f} seconds, and it may wait {left:.0f}; "
+                "send fewer at once",
+            )
+        if all_before > left:
             raise self._refusal(waiting)
 
     def _refusal(self, num_tokens: int) -> Failure:

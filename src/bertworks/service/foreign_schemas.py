@@ -16,7 +16,7 @@ Direction = Literal["Right", "right"]
 class OpenAIRequest(Struct):
     """Texts whose vectors are wanted, as OpenAI's clients ask."""
 
-    input: str | Texts
+    input: str | Annotated[list[str | int | list[int]], Meta(min_length=1)]
     model: Name | None = None
     encoding_format: Scheme = "float"
     dimensions: Count | None = None
@@ -183,13 +183,19 @@ class DocumentText(Struct):
 
 
 class RerankDocumentsRequest(Struct):
-    """A query and the documents to put in order, as Cohere's and Jina's clients ask."""
+    """A query and the documents to put in order, as Cohere's and Jina's clients ask.
+
+    What would change the order and cannot be done is refused.
+    """
 
     query: str
     documents: Annotated[list[str | DocumentText], Meta(min_length=1)]
     model: Name | None = None
     top_n: Count | None = None
     return_documents: bool = False
+    rank_fields: None = None
+    max_chunks_per_doc: None = None
+    max_tokens_per_doc: None = None
 
 
 class RankedDocument(Struct, omit_defaults=True):
@@ -203,6 +209,7 @@ class RankedDocument(Struct, omit_defaults=True):
 class RerankUsage(Struct):
     """How many tokens were read."""
 
+    prompt_tokens: int
     total_tokens: int
 
 
@@ -264,6 +271,8 @@ class PipelineParameters(Struct):
     aggregation_strategy: Literal["simple", "first", "average", "max"] | None = None
     ignore_labels: None = None
     targets: None = None
+    max_answer_len: None = None
+    handle_impossible_answer: None = None
     truncate: Truncate | None = None
     prompt_name: str | None = None
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from bertworks.service.failures import Failure
 from bertworks.service.models import ServedModel
+from bertworks.tokenizer.words import CONTINUATION
 
 LABELLING = ("classify", "match", "aspect", "relate", "score", "intent_slots")
 TAGGING = ("tag", "intent_slots")
@@ -73,20 +74,20 @@ def found_answers(answer: dict[str, Any]) -> list[dict[str, Any]]:
 def candidates_of(text: str, answer: dict[str, Any], served: ServedModel) -> list[Any]:
     """Return the candidates of a mask with the text they make; of several masks, lists."""
     found, mask_piece = [], served.predictor.tokenizer.mask_piece
-    parts = text.split(mask_piece)
+    parts = text.replace("[MASK]", mask_piece).split(mask_piece)
     for number, mask in enumerate(answer["masks"], 1):
         around = mask_piece.join(parts[:number]), mask_piece.join(parts[number:])
-        found.append([_candidate(one, around, served) for one in mask])
+        found.append([_candidate(one, around) for one in mask])
     return found[0] if len(found) == 1 else found
 
 
-def _candidate(
-    candidate: dict[str, Any], around: tuple[str, str], served: ServedModel
-) -> dict[str, Any]:
-    token, engine = candidate["token"], served.predictor.tokenizer.engine
+def _candidate(candidate: dict[str, Any], around: tuple[str, str]) -> dict[str, Any]:
+    token, (before, after) = candidate["token"], around
+    if token.startswith(CONTINUATION):
+        before = before.rstrip()
     return {
         "score": candidate["probability"],
-        "token": engine.token_to_id(token) or engine.encode(token, add_special_tokens=False).ids[0],
+        "token": candidate["id"],
         "token_str": token,
-        "sequence": token.join(around),
+        "sequence": before + token.removeprefix(CONTINUATION) + after,
     }

@@ -40,6 +40,7 @@ class ServedModel:
         self.name = name
         self.revision = revision  # tells the answers of one folder from those of another
         self.predictor = predictor
+        self.batch_tokens = limits.batch_tokens
         self._answers = Answers(predictor, queue_tokens=limits.queue_tokens)
         self.abilities = self._answers.abilities
         self.prepare = self._answers.prepare

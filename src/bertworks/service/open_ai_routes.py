@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from bertworks.service.asking import Answered, Asker, Exchange, Question
+from bertworks.service.failures import Failure
 from bertworks.service.foreign_schemas import (
     ModelCard,
     ModelList,
@@ -25,6 +26,13 @@ FAMILY = "OpenAI"
 def ask(request: OpenAIRequest, served: ServedModel) -> Sequence[Question]:
     """Ask for vectors of length 1, as OpenAI's are."""
     texts = [request.input] if isinstance(request.input, str) else request.input
+    for number, text in enumerate(texts, 1):
+        if not isinstance(text, str):
+            raise Failure(
+                "bad_value",
+                f"input {number} is given by the numbers of its tokens, which stand for others "
+                "in this model; give it as a text",
+            )
     return [Question("embed", texts, {"normalize": True, "dims": request.dimensions})]
 
 
@@ -45,11 +53,20 @@ def shape(request: OpenAIRequest, answered: Answered) -> OpenAIAnswer:
 
 async def list_models(request: Request, asker: Asker) -> Response:
     """Tell which models are served."""
-    cards = [
-        ModelCard(served.name, "model", 0, "bertworks", served.revision, sorted(served.abilities))
-        for served in asker.models
-    ]
-    return Response(msgspec.json.encode(ModelList("list", cards)), media_type=JSON)
+    cards = ModelList("list", [card_of(served) for served in asker.models])
+    return Response(msgspec.json.encode(cards), media_type=JSON)
+
+
+async def describe_model(request: Request, asker: Asker) -> Response:
+    """Tell of one model."""
+    served = asker.models.get(request.path_params["name"])
+    return Response(msgspec.json.encode(card_of(served)), media_type=JSON)
+
+
+def card_of(served: ServedModel) -> ModelCard:
+    """Describe a model."""
+    can = sorted(served.abilities)
+    return ModelCard(served.name, "model", 0, "bertworks", served.revision, can)
 
 
 OPERATIONS = (
@@ -67,5 +84,14 @@ OPERATIONS = (
         handle=list_models,
         family=FAMILY,
         answer=ModelList,
+    ),
+    Operation(
+        path="/v1/models/{name:path}",
+        method="GET",
+        summary="Tell of one model.",
+        handle=describe_model,
+        family=FAMILY,
+        answer=ModelCard,
+        codes=("unknown_model",),
     ),
 )

@@ -73,10 +73,11 @@ def ask_zero_shot(request: PipelineRequest, served: ServedModel) -> Sequence[Que
     given = request.parameters or PipelineParameters()
     if given.multi_label:
         raise Failure("bad_value", "multi_label is true, but one label is chosen; leave it out")
+    template = given.hypothesis_template
     options = {
         "truncate": request.truncate,
         "labels": given.candidate_labels,
-        "template": given.hypothesis_template,
+        "template": template and template.replace("{}", "{label}"),
     }
     return [Question("zero_shot", _listed(request), options)]
 

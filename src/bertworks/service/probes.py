@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from bertworks.core import __version__
-from bertworks.service.asking import Asker
+from bertworks.service.asking import NUM_READERS, Asker
 from bertworks.service.failures import Failure
 from bertworks.service.metrics import CONTENT_TYPE
 from bertworks.service.operations import JSON, OF_BODIES, Operation
@@ -18,6 +18,7 @@ from bertworks.service.schemas import Info, Status, Swapped, SwapRequest, decode
 FAMILY = "service"
 OPEN_PATHS = frozenset({"/livez", "/readyz"})  # no key is asked here
 SWAP = decoder_of(SwapRequest)
+DTYPES = {"fp32": "float32", "bf16": "bfloat16"}
 
 
 async def live(request: Request, asker: Asker) -> Response:
@@ -37,15 +38,18 @@ async def ready(request: Request, asker: Asker) -> Response:
 async def info(request: Request, asker: Asker) -> Response:
     """Tell what the models are."""
     models = [served.info() for served in asker.models]
-    first = models[0]
+    first, limits = models[0], asker.limits
     told = Info(
         model_id=first["name"],
         model_sha=first["revision"],
-        model_dtype=first["precision"],
+        model_dtype=DTYPES[first["precision"]],
         model_type=_type_of(first),
+        max_concurrent_requests=limits.max_requests,
         max_input_length=first["longest"],
-        max_client_batch_size=asker.limits.max_items,
+        max_batch_tokens=asker.models.get().batch_tokens,
+        max_client_batch_size=limits.max_items,
         auto_truncate=True,
+        tokenization_workers=NUM_READERS,
         version=__version__,
         models=models,
         asks_for_key="authorization" in request.headers,

@@ -1,6 +1,7 @@
 """Texts put in order for a query: text-embeddings-inference's shape, and Cohere's and Jina's."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from bertworks.service.foreign_schemas import (
     RerankUsage,
 )
 from bertworks.service.models import ServedModel
-from bertworks.service.operations import answering
+from bertworks.service.operations import Operation, answering
 
 
 def ask(request: RerankRequest, served: ServedModel) -> Sequence[Question]:
@@ -37,7 +38,9 @@ def ask_documents(request: RerankDocumentsRequest, served: ServedModel) -> Seque
     return [Question("rerank", [(request.query, text) for text in _texts(request)])]
 
 
-def shape_documents(request: RerankDocumentsRequest, answered: Answered) -> RerankDocumentsAnswer:
+def shape_documents(
+    request: RerankDocumentsRequest, answered: Answered, *, version: str = "1"
+) -> RerankDocumentsAnswer:
     """Put the documents in order, best first."""
     scores, texts = scores_of(answered.answers), _texts(request)
     best = best_first(scores)[: request.top_n]
@@ -47,9 +50,9 @@ def shape_documents(request: RerankDocumentsRequest, answered: Answered) -> Rera
         model=answered.served.name,
         object="list",
         results=[RankedDocument(place, scores[place], shown[place]) for place in best],
-        usage=RerankUsage(answered.num_tokens),
+        usage=RerankUsage(answered.num_tokens, answered.num_tokens),
         truncated=answered.is_cut,
-        meta={"api_version": {"version": "1"}, "billed_units": {"search_units": 1}},
+        meta={"api_version": {"version": version}, "billed_units": {"search_units": 1}},
     )
 
 
@@ -68,6 +71,17 @@ def _texts(request: RerankDocumentsRequest) -> list[str]:
     return [document if isinstance(document, str) else document.text for document in documents]
 
 
+def _documents(version: str) -> Operation:
+    shape = partial(shape_documents, version=version)
+    return answering(
+        f"/v{version}/rerank",
+        "Put documents in order for a query.",
+        Exchange(RerankDocumentsRequest, ask_documents, shape),
+        answer=RerankDocumentsAnswer,
+        family="Cohere and Jina",
+    )
+
+
 OPERATIONS = (
     answering(
         "/rerank",
@@ -76,11 +90,6 @@ OPERATIONS = (
         answer=list[Rank],
         family="text-embeddings-inference",
     ),
-    answering(
-        "/v1/rerank",
-        "Put documents in order for a query.",
-        Exchange(RerankDocumentsRequest, ask_documents, shape_documents),
-        answer=RerankDocumentsAnswer,
-        family="Cohere and Jina",
-    ),
+    _documents("1"),
+    _documents("2"),
 )

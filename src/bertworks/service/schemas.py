@@ -5,7 +5,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+from bertworks.service.asked import MOST_COUNTED
+
+Count = Annotated[int, Meta(ge=1, le=MOST_COUNTED)]
 Chance = Annotated[float, Meta(ge=0, le=1)]
 Name = Annotated[str, Meta(description="One of the names of /v1/models; the first by default.")]
 Texts = Annotated[list[str], Meta(min_length=1)]
@@ -67,6 +69,7 @@ class ZeroShotRequest(Own):
     truncate: Truncate = True
     template: str | None = None
     by: Literal["entailment", "cloze", "vectors"] | None = None
+    calibrate: bool = False
     top_k: Count | None = None
 
 
@@ -109,9 +112,12 @@ class Info(Struct):
     model_sha: str
     model_dtype: str
     model_type: Row
+    max_concurrent_requests: int
     max_input_length: int
+    max_batch_tokens: int
     max_client_batch_size: int
     auto_truncate: bool
+    tokenization_workers: int
     version: str
     models: list[Row]
     asks_for_key: bool

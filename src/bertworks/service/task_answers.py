@@ -72,7 +72,10 @@ class TaskAnswers:
 
     def zero_shot(self, texts: Sequence[Any], task: Task, asked: Asked) -> list[Item]:
         """Make texts ready for a task that judges labels which were never learned."""
-        return self._items(task, _examples(texts, "texts"), partial(told, top_k=asked.top_k))
+        examples = _examples(texts, "texts")
+        if asked.calibrate:
+            examples.append(TextExample("", line=len(examples) + 1))
+        return self._items(task, examples, partial(told, top_k=asked.top_k))
 
     def rerank(self, pairs: Sequence[Any]) -> list[Item]:
         """Make queries and documents ready for a model that reads pairs."""

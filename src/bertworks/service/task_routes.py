@@ -15,6 +15,8 @@ from bertworks.service.schemas import (
     Usage,
     ZeroShotRequest,
 )
+from bertworks.service.task_answers import told
+from bertworks.tasks.zero_shot import Choice
 
 Ask = Callable[[TaskRequest, ServedModel], Sequence[Question]]
 
@@ -49,9 +51,21 @@ def ask_zero_shot(request: ZeroShotRequest, served: ServedModel) -> Sequence[Que
         "labels": request.labels,
         "template": request.template,
         "by": request.by,
-        "top_k": request.top_k,
+        "calibrate": request.calibrate,
+        "top_k": None if request.calibrate else request.top_k,
     }
     return [Question("zero_shot", request.inputs, options)]
+
+
+def shape_zero_shot(request: ZeroShotRequest, answered: Answered) -> TaskAnswer:
+    """Tell the labels, perhaps without how likely each is for a text that says nothing."""
+    found = shape(request, answered)
+    if request.calibrate:
+        *answers, nothing = found.answers
+        fair = Choice.of(request.labels).without_prior(nothing)
+        found.answers = [told(fair.rejudge(one), top_k=request.top_k) for one in answers]
+        found.truncated.pop()
+    return found
 
 
 def ask_attention(request: AttentionRequest, served: ServedModel) -> Sequence[Question]:
@@ -86,7 +100,7 @@ TAG = Exchange(TaskRequest, asker_for(TAGGING), shape)
 ANSWER = Exchange(TaskRequest, asker_for(["answer"]), shape)
 CHOOSE = Exchange(TaskRequest, asker_for(["choose"]), shape)
 FILL_MASK = Exchange(FillMaskRequest, ask_masks, shape)
-ZERO_SHOT = Exchange(ZeroShotRequest, ask_zero_shot, shape)
+ZERO_SHOT = Exchange(ZeroShotRequest, ask_zero_shot, shape_zero_shot)
 OPERATIONS = (
     _task("/classify", "Name the label, or the score, of texts, pairs or rows.", CLASSIFY),
     _task("/tag", "Tag the words of texts and find their spans.", TAG),

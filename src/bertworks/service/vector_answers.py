@@ -85,7 +85,7 @@ class VectorAnswers:
     def zero_shot(self, texts: Sequence[Any], task: ByVectors, asked: Asked) -> list[Item]:
         """Make texts ready to be compared with labels."""
         labels = tuple(self._read(task.texts, VectorForm()))
-        read = self._read(texts, VectorForm())
+        read = self._read([*texts, ""] if asked.calibrate else texts, VectorForm())
 
         def answer(cosines: np.ndarray) -> Answer:
             return told(task.answer(cosines), top_k=asked.top_k)

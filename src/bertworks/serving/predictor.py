@@ -50,6 +50,7 @@ class Candidate:
     """One piece that may stand behind a mask."""
 
     token: str
+    id: int
     probability: float
 
 

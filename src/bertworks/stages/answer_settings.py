@@ -87,9 +87,10 @@ class ServeSettings:
     """Port to listen on; 0 takes a free one, which is said."""
     api_key_file: Path | None = None
     """File with the keys that open the service, one in each line; by default none is asked for."""
-    batch_tokens: Count = 4096
-    """Most tokens that are computed at once; a longer text is computed alone."""
-    queue_tokens: Count = 65536
+    batch_tokens: Count | None = None
+    """Most tokens that are computed at once; a longer text is computed alone; by default 1024 on a
+    CPU and 16384 on a GPU."""
+    queue_tokens: Count = 262144
     """Most tokens that wait to be computed; requests beyond are told to come again."""
     deadline: Positive = 10.0
     """Seconds that a request may wait; later it is not begun."""

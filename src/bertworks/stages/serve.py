@@ -6,6 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from bertworks.core.device import prepare
 from bertworks.core.errors import UsageError
 from bertworks.core.lines import require_content
 from bertworks.core.optional import import_optional
@@ -16,6 +17,7 @@ from bertworks.serving.predictor import load
 from bertworks.stages.answer_settings import ServeSettings
 
 PACKAGES = ("httptools", "msgspec", "starlette", "uvicorn", "uvloop")
+BATCH_TOKENS = {"cpu": 1024, "cuda": 16384}  # by default, on a device
 SHORTEST_KEY = 16  # characters; a shorter one can be guessed
 
 
@@ -46,9 +48,7 @@ def run(settings: ServeSettings) -> dict[str, Any]:
         models = Models(
             folders,
             partial(load, **vars(settings.machine), **vars(settings.runtime)),
-            limits=BatchLimits(
-                batch_tokens=settings.batch_tokens, queue_tokens=settings.queue_tokens
-            ),
+            limits=_limits(settings),
             drain=settings.drain,
         )
         app, address = make_app(models, app_settings), address_of(taken)
@@ -56,6 +56,15 @@ def run(settings: ServeSettings) -> dict[str, Any]:
         serve(app, taken, models, drain=settings.drain)
         answered = sum(model.batcher.num_computed for model in models)
     return {"address": address, "models": list(models.names), "answered": answered}
+
+
+def _limits(settings: ServeSettings) -> BatchLimits:
+    """Return how much is computed at once and may wait; a GPU takes more before it is slower."""
+    device = prepare(**vars(settings.machine)).device.type
+    return BatchLimits(
+        batch_tokens=settings.batch_tokens or BATCH_TOKENS[device],
+        queue_tokens=settings.queue_tokens,
+    )
 
 
 def _read_keys(file: Path | None) -> tuple[str, ...]:

@@ -89,8 +89,12 @@ class FillMask:
         named = tokenizer.named_ids  # a network may have rows to spare
         best = named[np.argsort(-probabilities[named], kind="stable")[: self.num_candidates]]
         return [
-            {"token": tokenizer.shown(int(index)), "probability": float(probabilities[index])}
-            for index in best
+            {
+                "token": tokenizer.shown(index),
+                "id": index,
+                "probability": float(probabilities[index]),
+            }
+            for index in best.tolist()
         ]
 
 

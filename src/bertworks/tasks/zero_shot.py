@@ -72,6 +72,11 @@ class Choice:
         changed._prior = np.log(np.maximum(list(answer["probabilities"].values()), 1e-12))
         return changed
 
+    def rejudge(self, answer: Answer) -> Answer:
+        """Return an answer that was given without the prior as it is with it."""
+        chances = np.array(list(answer["probabilities"].values()))
+        return self.answer(np.log(np.maximum(chances, np.finfo(np.float64).tiny)))
+
     def answer(self, scores: np.ndarray) -> Answer:
         """Name the label with the highest score; chances are the softmax of all."""
         return likeliest_label(self.labels, scores - self._prior)

@@ -15,6 +15,11 @@ export function decimal(value, digits = 3) {
   return written(value, { maximumFractionDigits: digits });
 }
 
+// With as many digits as others that stand above and below.
+function aligned(value) {
+  return written(value, { minimumFractionDigits: 3, maximumFractionDigits: 3 });
+}
+
 function written(value, style) {
   if (!Number.isFinite(value)) throw new TypeError("no number");
   return new Intl.NumberFormat(language(), style).format(value);
@@ -93,7 +98,7 @@ export function ranked(rows) {
     return make("li", {},
       make("span", { class: "text", dir: "auto" }, text),
       make("span", { class: "track", "aria-hidden": "true" }, withShare(make("span", { class: "bar" }), share)),
-      make("span", { class: "value" }, decimal(score)));
+      make("span", { class: "value" }, aligned(score)));
   };
   return make("ol", { class: "ranked" }, rows.map(item));
 }

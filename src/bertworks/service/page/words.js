@@ -30,8 +30,8 @@ const WORDS = {
   "link.docs": {"en": "All routes", "zh": "全部接口"},
   "link.openapi.json": {"en": "OpenAPI", "zh": "OpenAPI"},
   "link.metrics": {"en": "Metrics", "zh": "指标"},
-  "facts.tokens": {"en": "{count} tokens", "zh": "{count} 个词元"},
-  "facts.time": {"en": "{count} ms", "zh": "{count} 毫秒"},
+  "facts.tokens": {"en": "{count}\u00a0tokens", "zh": "{count}\u00a0个词元"},
+  "facts.time": {"en": "{count}\u00a0ms", "zh": "{count}\u00a0毫秒"},
   "facts.cut": {"en": "The text is longer than what is read of it; the rest was left out.", "zh": "文本过长，只读了一部分，其余未读。"},
 
   "error.unreachable": {"en": "The service does not answer; see whether it still runs, then try again.", "zh": "服务没有回应；请确认它仍在运行，然后再试。"},
