@@ -1,5 +1,6 @@
 """Who may come in, how much they may bring, and what can be read."""
 
+import json
 from base64 import b64encode
 from contextlib import suppress
 from hashlib import sha256
@@ -171,3 +172,16 @@ def test_a_request_brings_no_more_than_it_may() -> None:
     with pytest.raises(Failure, match="9 characters, but 8 are the most") as long:
         require_room(inputs, max_items=3, max_characters=8)
     assert many.value.status == long.value.status == 413
+
+
+@pytest.mark.parametrize("part", [b"[],", b"{},", b'{"a": 1},'])
+def test_myriads_of_parts_are_refused_before_they_are_made(part: bytes) -> None:
+    with pytest.raises(Failure, match="more than 65536 lists, objects and names") as failed:
+        decode(b'{"inputs": [' + part * 70_000 + b'"a"]}', DECODER)
+    assert failed.value.code == "too_large"
+
+
+@pytest.mark.parametrize("text", ["[{:", '\\"[{:', "\\\\[{: "])
+def test_a_text_may_be_full_of_brackets(text: str) -> None:
+    body = json.dumps({"inputs": [text * 30_000, "]}"]}).encode()
+    assert decode(body, DECODER).inputs == [text * 30_000, "]}"]

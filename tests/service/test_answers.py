@@ -314,3 +314,11 @@ def test_whatever_is_asked_beside_is_taken_or_refused(predictor, name: str, valu
         pair = {"rerank": ("a", "b"), "fill_mask": "a [MASK]"}
         with suppress(Failure):
             answers.prepare(ability, [pair.get(ability, "a")], {**options, name: value})
+
+
+def test_pieces_are_told_of_so_many_texts_and_no_more(predictor) -> None:
+    answers = Answers(predictor, queue_tokens=90)
+    assert len(answers.tokenize(["the cat"] * 9)) == 9
+    with pytest.raises(Failure, match="more than 90 tokens") as failed:
+        answers.tokenize(["the cat"] * 900)
+    assert failed.value.code == "too_large"

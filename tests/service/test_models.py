@@ -1,7 +1,9 @@
 """Served models: opened and tried, found by name, exchanged while they work."""
 
+import gc
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
@@ -123,6 +125,23 @@ def test_an_exchanged_model_answers_from_then_on(swapped, folder, model_folder) 
     with pytest.raises(Failure) as failed:
         swapped.swap("b", other)
     assert failed.value.code == "unknown_model"
+
+
+def test_counts_go_on_when_models_are_exchanged_and_old_weights_are_let_go(swapped, folder) -> None:
+    replaced = []
+    for _ in range(3):
+        ask(swapped.get(), "embed", TEXTS)
+        replaced.append(weakref.ref(swapped.get()))
+        swapped.swap("a", folder)
+    ask(swapped.get(), "embed", TEXTS)
+    assert swapped.get().count("num_computed") == 4 * len(TEXTS)
+    assert swapped.get().count("num_batches") >= 4
+    end = time.monotonic() + 20
+    while any(old() is not None for old in replaced) and time.monotonic() < end:
+        gc.collect()
+        time.sleep(0.05)
+    assert [old() for old in replaced] == [None] * 3
+    assert swapped.get().count("num_computed") == 4 * len(TEXTS)
 
 
 def _copy(folder: Path, copy: Path) -> Path:

@@ -126,3 +126,15 @@ def test_inputs_that_a_task_does_not_read_are_refused(client, task: str, body: d
     answer = client.post(f"/models/{model}/pipeline/{task}", json=body)
     assert answer.status_code == 422, answer.text
     assert answer.json()["error"]["code"] in ("bad_value", "cannot_do")
+
+
+@pytest.mark.parametrize(
+    ("model", "task"), [("fill_mask", "fill-mask"), ("tag", "token-classification")]
+)
+@pytest.mark.parametrize(
+    "inputs", [{"text": "a [MASK]"}, [{"text": "a [MASK]"}], [["a [MASK]", "b"]]]
+)
+def test_what_is_shown_in_the_answer_must_be_a_text(client, model: str, task: str, inputs) -> None:
+    answer = client.post(f"/models/{model}/pipeline/{task}", json={"inputs": inputs})
+    assert answer.status_code == 422
+    assert "only texts can be read here" in answer.json()["error"]["message"]

@@ -1,5 +1,6 @@
 """The process that listens: a port of its own, known before anything else is done."""
 
+import json
 import socket
 import time
 from collections.abc import Callable
@@ -86,11 +87,15 @@ def address(predictor_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -
     async def hello(request: Request) -> PlainTextResponse:
         return PlainTextResponse("hello")
 
+    async def give_much(request: Request) -> PlainTextResponse:
+        return PlainTextResponse("much" * (8 << 20))
+
     monkeypatch.setattr(PatientProtocol, "patience", 0.3)
+    monkeypatch.setattr(PatientProtocol, "reading_patience", 0.3)
     models = Models({"a": Path()}, lambda _: predictor_of())
     with ThreadPoolExecutor(1) as pool, closing(open_socket("127.0.0.1", 0)) as taken:
-        app = Starlette(routes=[Route("/", hello)])
-        ended = pool.submit(serve, app, taken, models, drain=1.0)
+        routes = [Route("/", hello, methods=["GET", "POST"]), Route("/much", give_much)]
+        ended = pool.submit(serve, Starlette(routes=routes), taken, models, drain=1.0)
         yield taken.getsockname()[:2]
         assert models.on_give_up is not None
         models.on_give_up()
@@ -114,3 +119,60 @@ def test_who_says_what_he_wants_is_answered_again_and_again(address: Any) -> Non
             time.sleep(0.2)  # together longer than the patience with a request's head
         quick.sendall(request[:9])
         assert quick.recv(100) == b""
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n",
+    ],
+)
+@pytest.mark.parametrize("dripped", [b"\r\n", b"\r"])
+def test_who_was_answered_cannot_hold_the_line_with_next_to_nothing(
+    address: Any, sent: bytes, dripped: bytes
+) -> None:
+    with closing(socket.create_connection(address, timeout=10)) as slow:
+        slow.sendall(sent)
+        assert b"hello" in slow.recv(1000)
+        slow.sendall(dripped)
+        assert slow.recv(100) == b""
+
+
+@pytest.mark.parametrize("line", [b"X: y\r\n", b"x" * 6])
+def test_a_head_without_an_end_is_not_kept(address: Any, line: bytes) -> None:
+    with closing(socket.create_connection(address, timeout=10)) as chatty:
+        chatty.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nX: ")
+        with pytest.raises(OSError, match=r"reset|[Bb]roken"):  # noqa: PT012
+            for _ in range(99):
+                chatty.sendall(line * 10_000)
+
+
+@pytest.mark.parametrize("sent", [b"\x16\x03\x01\r\n\r\n", b"GET / HTTP/1.1\nHost: a\n\n"])
+def test_what_is_no_http_is_refused_as_all_else_is(address: Any, sent: bytes) -> None:
+    with closing(socket.create_connection(address, timeout=10)) as odd:
+        odd.sendall(sent)
+        head, _, body = odd.recv(1000).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+        assert json.loads(body)["error"]["code"] == "bad_request"
+        assert odd.recv(100) == b""
+
+
+def test_who_reads_nothing_is_hung_up_on_and_who_reads_slowly_is_not(address: Any) -> None:
+    request = b"GET /much HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    lines = [socket.create_connection(address, timeout=10) for _ in range(2)]
+    with closing(lines[0]) as lazy, closing(lines[1]) as slow:
+        for line in lines:
+            line.sendall(request)
+        for _ in range(5):
+            time.sleep(0.2)  # together longer than the patience with a reader
+            assert _read(slow, 4 << 20) == 4 << 20
+        assert _read(slow, 64 << 20) > 12 << 20
+        assert _read(lazy, 64 << 20) < 32 << 20
+
+
+def _read(line: socket.socket, most: int) -> int:
+    count = 0
+    while part := line.recv(min(most - count, 1 << 20)):
+        count += len(part)
+    return count

@@ -8,12 +8,19 @@ from bertworks.service import task_answers
 from bertworks.service.asked import Asked
 from bertworks.service.failures import Failure
 from bertworks.service.jobs import Item
+from bertworks.service.lengths import Lengths
 from bertworks.service.task_answers import KINDS_OF, TaskAnswers, told
+from bertworks.serving.predictor import Predictor
 from bertworks.tasks.catalog import KINDS
+from bertworks.tasks.choose import Choose
 
 LABELS = {"labels": ["a"], "probabilities": {"a": 0.7, "b": 0.2, "c": 0.4}}
 SPANS = {"spans": [{"text": "x", "probability": 0.3}, {"text": "y", "probability": 0.6}]}
 CANDIDATES = {"candidates": [{"answer": str(n), "probability": 0.5 / n} for n in (1, 2, 3)]}
+
+
+def answers_of(predictor: Predictor, together: int = 1 << 16) -> TaskAnswers:
+    return TaskAnswers(predictor, Lengths(predictor.tokenizer, 500, together))
 
 
 def test_every_kind_of_task_that_is_fine_tuned_has_an_ability() -> None:
@@ -43,7 +50,7 @@ def test_what_is_likely_enough_is_told() -> None:
 
 
 def test_the_task_is_chosen_by_name_among_those_of_an_ability(predictor_of) -> None:
-    tasks = TaskAnswers(predictor_of("multilabel", "classify", "tag"), most_pieces=500)
+    tasks = answers_of(predictor_of("multilabel", "classify", "tag"))
     assert tasks.abilities == {"classify", "tag"}
     keys = {
         name: tasks.ask("classify", ["the cat"], Asked(task=name))[0].key
@@ -59,7 +66,7 @@ def test_the_task_is_chosen_by_name_among_those_of_an_ability(predictor_of) -> N
 
 
 def test_masks_get_as_many_candidates_as_are_asked_for(predictor_of) -> None:
-    tasks = TaskAnswers(predictor_of("fill_mask"), most_pieces=500)
+    tasks = answers_of(predictor_of("fill_mask"))
     counts = {}
     for asked in (Asked(), Asked(num_candidates=2), Asked(top_k=3)):
         (item,) = tasks.ask("fill_mask", ["the [MASK] sat on the [MASK]"], asked)
@@ -72,7 +79,7 @@ def test_many_masks_are_computed_in_parts_and_too_many_refused(
     predictor_of, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     predictor = predictor_of("fill_mask")
-    tasks, texts = TaskAnswers(predictor, most_pieces=500), ["the [MASK] [MASK]", "[MASK]"] * 4
+    tasks, texts = answers_of(predictor), ["the [MASK] [MASK]", "[MASK]"] * 4
     items = tasks.ask("fill_mask", texts, Asked())
     together = tasks.compute(items[0].key, [item.content for item in items])
     monkeypatch.setattr(task_answers, "MOST_MASKS", 2)
@@ -92,6 +99,35 @@ def texts_of(items: list[Item]) -> list[Any]:
 
 
 def test_an_input_of_which_no_window_shows_all_counts_as_cut(predictor_of) -> None:
-    tasks = TaskAnswers(predictor_of("answer"), most_pieces=500)
+    tasks = answers_of(predictor_of("answer"))
     rows = [("the cat?", "dog " * 90), ("the cat " * 40 + "?", "dog " * 90)]
     assert [item.is_cut for item in tasks.ask("answer", rows, Asked())] == [False, True]
+
+
+def test_inputs_are_cut_only_until_they_are_too_many(
+    predictor_of, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    predictor, num_cut = predictor_of("choose"), []
+    tasks, features = answers_of(predictor, 90), Choose.features
+
+    def counted(self: Choose, *arguments: Any, **named: Any) -> Any:
+        num_cut.append(1)
+        return features(self, *arguments, **named)
+
+    monkeypatch.setattr(Choose, "features", counted)
+    rows = [{"question": "who?", "choices": ["the cat", "a dog"]}] * 500
+    with pytest.raises(Failure, match="more than 90 tokens, which is the most; send") as failed:
+        tasks.ask("choose", rows, Asked())
+    assert failed.value.code == "too_large"
+    assert len(num_cut) < 20
+
+
+def test_no_more_is_told_than_can_be_made_ready(
+    predictor_of, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_answers, "MOST_TOLD", 30)
+    tasks, asked = answers_of(predictor_of("fill_mask")), Asked(num_candidates=10)
+    assert len(tasks.ask("fill_mask", ["[MASK]"] * 3, asked)) == 3
+    with pytest.raises(Failure, match="would tell 40 labels or candidates, but 30 are") as failed:
+        tasks.ask("fill_mask", ["[MASK]", "[MASK] [MASK] [MASK]"], asked)
+    assert failed.value.code == "too_large"

@@ -1,28 +1,36 @@
 """Vectors and what is compared by them: counted once, computed once, told apart by their keys."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 from bertworks.model.embedding import EmbeddingRecipe
 from bertworks.service.asked import Asked
 from bertworks.service.failures import Failure
+from bertworks.service.lengths import Lengths
 from bertworks.service.vector_answers import VectorAnswers
 from bertworks.serving.model_folder import OpenModel
 from bertworks.serving.predictor import Predictor
+from bertworks.serving.vectors import Embedder, ReadText, VectorForm
 
 TEXTS = ["the cat sat", "北京", "a dog ran over the hill"]
+
+
+def answers_of(predictor: Predictor, together: int = 1 << 16) -> VectorAnswers:
+    return VectorAnswers(predictor, Lengths(predictor.tokenizer, 500, together))
 
 
 @pytest.fixture(scope="module")
 def prompted(draw_tasks, tokenizer, machine) -> VectorAnswers:
     recipe = EmbeddingRecipe(prompts={"short": "the ", "long": "the dog ran "}, pools_prompt=False)
     model = OpenModel(draw_tasks(), tokenizer, None, recipe)
-    return VectorAnswers(Predictor(model, machine), most_pieces=500)
+    return answers_of(Predictor(model, machine))
 
 
 @pytest.fixture(scope="module")
 def vectors(predictor_of) -> VectorAnswers:
-    return VectorAnswers(predictor_of(), most_pieces=500)
+    return answers_of(predictor_of())
 
 
 def test_texts_of_other_forms_are_not_computed_together(prompted) -> None:
@@ -78,3 +86,19 @@ def test_equal_queries_of_a_request_are_read_once(vectors) -> None:
     pairs = [["the cat", "a"], ["a dog", "b"], ["the cat", "c"]]
     first, second, third = vectors.rerank(pairs)
     assert first.content.others == third.content.others != second.content.others
+
+
+def test_texts_are_cut_only_until_they_are_too_many(
+    predictor_of, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    num_cut, read = [], Embedder.read
+
+    def counted(self: Embedder, texts: Sequence[str], form: VectorForm) -> list[ReadText]:
+        num_cut.append(len(texts))
+        return read(self, texts, form)
+
+    monkeypatch.setattr(Embedder, "read", counted)
+    with pytest.raises(Failure, match="more than 90 tokens, which is the most; send") as failed:
+        answers_of(predictor_of(), 90).embed(["the cat"] * 500, Asked())
+    assert failed.value.code == "too_large"
+    assert sum(num_cut) < 99

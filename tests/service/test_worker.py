@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Sequence
+from threading import Event
 from typing import Any
 
 import pytest
@@ -201,6 +202,33 @@ def test_a_worker_is_late_when_it_takes_many_times_as_long_as_before() -> None:
     assert worker.is_late(late_after=0.0)
     worker.rest()
     assert not worker.is_late(late_after=0.0)
+
+
+def test_a_large_batch_of_a_slow_network_is_waited_for() -> None:
+    def compute(key: Any, contents: list[Any]) -> list[Any]:
+        time.sleep(0.01)
+        return contents
+
+    has_begun, may_end = Event(), Event()
+
+    def take(worker: Worker) -> Batch | None:
+        has_begun.set()
+        may_end.wait(SOON)
+        return None
+
+    ledger, pace = Ledger(compute), Pace()
+    worker = Worker(ledger.ask, warm_up=WARM_UP, full_pace=pace, take=take, settle=ledger.settle)
+    worker.start()
+    assert has_begun.wait(SOON)
+    worker.begin(num_tokens=100_000)
+    assert not worker.is_lost(stuck_after=0.0, since=0.0)
+    pace.add(num_tokens=100, seconds=1.0)
+    assert 900 < worker.seconds_left(pace) <= 1000
+    worker.begin(num_tokens=0)
+    assert worker.is_lost(stuck_after=0.0, since=0.0)
+    assert worker.seconds_left(pace) == 0
+    may_end.set()
+    worker.join(SOON)
 
 
 def test_the_pace_is_not_known_before_enough_was_computed() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 import json
+import re
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ from starlette.requests import ClientDisconnect, Request
 
 from bertworks.service.failures import Failure
 
+MOST_PARTS = 1 << 16  # lists, objects and names of one body
+STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')  # in JSON
 SHOWN = 200  # characters of another's complaint that are passed on
 
 
@@ -151,6 +154,7 @@ def decode(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
     """Read a body of JSON into the type of a request."""
     try:
         text = body.decode("utf-8")
+        _require_few_parts(text)
         _require_strict(text)
         return decoder.decode(text)
     except msgspec.ValidationError as error:
@@ -167,6 +171,22 @@ def decode(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
         raise Failure(
             "bad_request", f"the body cannot be read as JSON: {error!s:.{SHOWN}}"
         ) from None
+
+
+def _require_few_parts(text: str) -> None:
+    """Refuse myriads of lists or names, which nothing else can be done beside while they are read.
+
+    Brackets and colons inside of strings do no harm, but counting them all is quicker.
+    """
+    if _num_parts(text) > MOST_PARTS and _num_parts(STRING.sub("", text)) > MOST_PARTS:
+        raise Failure(
+            "too_large",
+            f"the body has more than {MOST_PARTS} lists, objects and names; send fewer at once",
+        )
+
+
+def _num_parts(text: str) -> int:
+    return sum(map(text.count, "[{:"))
 
 
 def _require_strict(text: str) -> None:

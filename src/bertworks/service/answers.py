@@ -8,6 +8,7 @@ from bertworks.model.encoder import Encoder
 from bertworks.service.asked import Asked
 from bertworks.service.failures import Failure
 from bertworks.service.jobs import Item
+from bertworks.service.lengths import Lengths
 from bertworks.service.numbers import if_finite
 from bertworks.service.pieces import Piece, attention_item, cut_into_pieces, look_at
 from bertworks.service.task_answers import TaskAnswers
@@ -28,8 +29,9 @@ class Answers:
         self.predictor = predictor
         most = min(MOST_WINDOWS * predictor.longest, MOST_PIECES, queue_tokens // 2)
         self.most_pieces = max(most, 1)
-        self._vectors = VectorAnswers(predictor, most_pieces=self.most_pieces)
-        self._tasks = TaskAnswers(predictor, most_pieces=self.most_pieces)
+        self._lengths = Lengths(predictor.tokenizer, self.most_pieces, queue_tokens)
+        self._vectors = VectorAnswers(predictor, self._lengths)
+        self._tasks = TaskAnswers(predictor, self._lengths)
         model = predictor.model
         can_look = model.config.mixer == "attention" and isinstance(model.encoder, Encoder)
         self.abilities = OF_ALL | self._tasks.abilities | ({"attention"} if can_look else set())
@@ -83,10 +85,13 @@ class Answers:
             prefix = self.predictor.recipe.prompt_text(prompt or "")
         except (DataError, UsageError) as error:
             raise Failure("bad_value", str(error)) from error
-        return [
-            cut_into_pieces(prefix + text, tokenizer, most=self.most_pieces, special=special)
-            for text in texts
-        ]
+        found, total = list[list[Piece]](), 0
+        for text in texts:
+            most = self.most_pieces
+            found.append(cut_into_pieces(prefix + text, tokenizer, most=most, special=special))
+            total += len(found[-1])
+            self._lengths.require_few(total)
+        return found
 
     def _prepare(self, ability: str, inputs: Sequence[Any], asked: Asked) -> list[Item]:
         if ability == "embed":

@@ -29,7 +29,7 @@ class BatchLimits:
     queue_tokens: int = 65536  # that wait; more are refused
     oldest: float = 0.0  # seconds that a job may wait for company while nothing else is computed
     late_after: float = 1.5  # seconds; a batch that takes this and far too long: not ready
-    stuck_after: float = 30.0  # seconds; a batch that takes longer: the worker is lost
+    stuck_after: float = 8.0  # seconds; a batch that takes this and far too long: worker lost
     restarts: int = 5  # of the worker in a minute; one more and all is given up
 
 
@@ -168,9 +168,9 @@ class Batcher:
 
     def _require_time(self, num_tokens: int, left: float) -> None:
         """Refuse a request whose last job, behind some tokens of its own, would come too late."""
-        waiting = self._line.num_tokens
-        own, all_before = self._pace.seconds(num_tokens), self._pace.seconds(waiting + num_tokens)
-        if own is None or all_before is None or left <= 0:
+        waiting, own = self._line.num_tokens, self._pace.seconds(num_tokens)
+        in_hand = 0.0 if self._worker is None else self._worker.seconds_left(self._pace)
+        if own is None or left <= 0:
             return
         if own > left:
             raise Failure(
@@ -178,7 +178,7 @@ class Batcher:
                 f"the request would take about {own:.0f} seconds, and it may wait {left:.0f}; "
                 "send fewer at once",
             )
-        if all_before > left:
+        if in_hand + (self._pace.seconds(waiting) or 0.0) + own > left:
             raise self._refusal(waiting)
 
     def _refusal(self, num_tokens: int) -> Failure:

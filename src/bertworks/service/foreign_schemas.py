@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from bertworks.service.schemas import Count, Name, Row, Texts, Truncate, Usage
+from bertworks.service.schemas import Count, Labels, Name, Row, Texts, Truncate, Usage
 
 Scheme = Literal["float", "base64"]
 Direction = Literal["Right", "right"]
@@ -264,7 +264,7 @@ class PipelineParameters(Struct):
     """How a task is done; what would change answers and cannot be done is refused."""
 
     top_k: Count | None = None
-    candidate_labels: Texts | None = None
+    candidate_labels: Labels | None = None
     hypothesis_template: str | None = None
     multi_label: bool | None = None
     function_to_apply: Literal["softmax"] | None = None

@@ -21,7 +21,7 @@ from bertworks.service.foreign_schemas import (
 )
 from bertworks.service.label_shapes import LABELLING, ability_for, labels_of
 from bertworks.service.models import ServedModel
-from bertworks.service.operations import JSON, OF_BODIES, Operation, answering
+from bertworks.service.operations import OF_BODIES, Operation, answering
 from bertworks.service.schemas import decoder_of
 from bertworks.service.vector_shapes import as_list, cosines
 
@@ -114,16 +114,14 @@ def in_list(inputs: str | list[str]) -> list[str]:
 
 async def tokenize(request: Request, asker: Asker) -> Response:
     """Cut texts into pieces."""
-    asked: TokenizeRequest = await asker.read(request, TOKENIZE)
-    served = asker.models.get(asked.model)
-    texts = in_list(asked.inputs)
-    asker.require_room(texts)
-    return Response(await asker.off_loop(_cut, served, asked, texts), media_type=JSON)
 
+    def cut(asked: TokenizeRequest) -> bytes:
+        served, texts = asker.models.get(asked.model), in_list(asked.inputs)
+        asker.require_room(texts)
+        pieces = served.tokenize(texts, special=asked.add_special_tokens, prompt=asked.prompt_name)
+        return msgspec.json.encode(pieces)
 
-def _cut(served: ServedModel, asked: TokenizeRequest, texts: list[str]) -> bytes:
-    pieces = served.tokenize(texts, special=asked.add_special_tokens, prompt=asked.prompt_name)
-    return msgspec.json.encode(pieces)
+    return await asker.convert(request, TOKENIZE, cut)
 
 
 TOKENIZE = decoder_of(TokenizeRequest)

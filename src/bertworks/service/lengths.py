@@ -24,10 +24,20 @@ LONG_PARTS: dict[type, tuple[str, ...]] = {  # of an example, that may be cut
 
 @dataclass(frozen=True)
 class Lengths:
-    """The most pieces that are read of one text, in all of its windows."""
+    """The most pieces that are read of one text in all of its windows, and of a whole request."""
 
     tokenizer: Tokenizer
     most: int
+    most_together: int = 1 << 16
+
+    def require_few(self, num_tokens: int) -> None:
+        """Refuse a request as soon as it has more tokens than may wait: the rest is not read."""
+        if num_tokens > self.most_together:
+            raise Failure(
+                "too_large",
+                f"the request has more than {self.most_together} tokens, which is the most; send "
+                "fewer at once",
+            )
 
     def shorten(self, text: str) -> str:
         """Return as much of a text as is read."""

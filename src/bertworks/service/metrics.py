@@ -53,7 +53,8 @@ class Metrics:
         for name, (kind, attribute, meaning) in QUEUE.items():
             yield from _head(name, kind, meaning)
             for served in models:
-                value = int(getattr(served.batcher, attribute))
+                is_count, batcher = kind == "counter", served.batcher
+                value = served.count(attribute) if is_count else int(getattr(batcher, attribute))
                 yield f"{name}{{{_label('model', served.name)}}} {value}"
 
 

@@ -21,6 +21,14 @@ NAME = re.compile(r"[\w.@/-]{1,100}")
 TRIAL = "A first text, to see whether the model answers."
 WARM_UP = 60.0  # seconds in which a model must have answered for the first time
 SHOWN = 12  # digits of a revision
+COUNTS = (  # of a batcher, that go on when a model is exchanged
+    "num_computed",
+    "num_expired",
+    "num_skipped",
+    "num_failed",
+    "num_batches",
+    "num_restarts",
+)
 OpenPredictor = Callable[[Path], Predictor]
 
 
@@ -46,6 +54,7 @@ class ServedModel:
         self.prepare = self._answers.prepare
         self.compute = self._answers.compute
         self.batcher = Batcher(self.compute, limits, warm_up=self._trial(), on_give_up=on_give_up)
+        self._count_before: Callable[[str], int] = lambda name: 0  # of those that it replaced
 
     def start(self) -> None:
         """Begin to answer; a model that cannot is an error."""
@@ -63,6 +72,19 @@ class ServedModel:
                 f"the model {self.name} did not answer within {WARM_UP:.0f} seconds; this machine "
                 "is too slow for it, or too busy"
             )
+
+    def count(self, name: str) -> int:
+        """Return one of the batcher's counts, those of the models that it replaced included."""
+        return self._count_before(name) + int(getattr(self.batcher, name))
+
+    def follow(self, old: Self) -> None:
+        """Go on with the counts of a model that this one will replace."""
+        self._count_before = old.count
+
+    def let_go(self, old: Self, drain: float) -> None:
+        """Let the replaced model finish, and keep its counts but not its weights."""
+        old.batcher.stop(drain)
+        self._count_before = {name: old.count(name) for name in COUNTS}.__getitem__
 
     def tokenize(
         self, texts: Sequence[Any], *, special: bool = True, prompt: str | None = None
@@ -169,13 +191,14 @@ class Models:
         if not self._is_swapping.acquire(blocking=False):
             raise Failure("overloaded", "another model is being opened; ask again", retry_after=5)
         try:
-            new = self._start(name, folder)
-            old, self._models[name] = self._models[name], new
+            new, old = self._start(name, folder), self._models[name]
+            new.follow(old)
+            self._models[name] = new
         except (BertworksError, OSError) as error:
             raise Failure("bad_value", f"{name} stays as it was, for {error}") from error
         finally:
             self._is_swapping.release()
-        Thread(target=old.batcher.stop, args=(self._drain,), daemon=True).start()
+        Thread(target=new.let_go, args=(old, self._drain), daemon=True).start()
         return new
 
     def refuse_new(self) -> None:

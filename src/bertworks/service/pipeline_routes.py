@@ -27,6 +27,7 @@ from bertworks.service.label_shapes import (
 )
 from bertworks.service.models import ServedModel
 from bertworks.service.operations import OF_MODELS, Operation
+from bertworks.serving.inputs import refuse_others_than_texts
 
 FAMILY = "Hugging Face"
 
@@ -49,7 +50,7 @@ def ask_labels(request: PipelineRequest, served: ServedModel) -> Sequence[Questi
 
 def ask_entities(request: PipelineRequest, served: ServedModel) -> Sequence[Question]:
     """Ask for the spans of texts."""
-    return [Question(ability_for(TAGGING, served), _listed(request), _options(request))]
+    return [Question(ability_for(TAGGING, served), _texts(request), _options(request))]
 
 
 def ask_answers(request: PipelineRequest, served: ServedModel) -> Sequence[Question]:
@@ -65,7 +66,7 @@ def ask_answers(request: PipelineRequest, served: ServedModel) -> Sequence[Quest
 
 def ask_masks(request: PipelineRequest, served: ServedModel) -> Sequence[Question]:
     """Ask what stands behind masks."""
-    return [Question("fill_mask", _listed(request), _options(request, "top_k"))]
+    return [Question("fill_mask", _texts(request), _options(request, "top_k"))]
 
 
 def ask_zero_shot(request: PipelineRequest, served: ServedModel) -> Sequence[Question]:
@@ -122,6 +123,12 @@ def _scored(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _listed(request: PipelineRequest) -> list[Any]:
     return request.inputs if isinstance(request.inputs, list) else [request.inputs]
+
+
+def _texts(request: PipelineRequest) -> list[Any]:
+    """Return inputs that must be texts, for the answer shows them."""
+    refuse_others_than_texts(_listed(request), "read here")
+    return _listed(request)
 
 
 def _unlisted(request: PipelineRequest, answers: list[Any]) -> Any:

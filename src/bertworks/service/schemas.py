@@ -13,6 +13,7 @@ Name = Annotated[str, Meta(description="One of the names of /v1/models; the firs
 Texts = Annotated[list[str], Meta(min_length=1)]
 Row = dict[str, Any]
 Rows = Annotated[list[str | list[Any] | Row], Meta(min_length=1)]
+Labels = Annotated[list[str], Meta(min_length=1, max_length=1000)]
 Truncate = Annotated[bool, Meta(description="Whether a text that is too long may be cut.")]
 
 
@@ -64,7 +65,7 @@ class ZeroShotRequest(Own):
     """Texts, and labels that the model never learned."""
 
     inputs: Texts
-    labels: Annotated[list[str], Meta(min_length=1, max_length=1000)] | dict[str, str]
+    labels: Labels | Annotated[dict[str, str], Meta(max_length=1000)]
     model: Name | None = None
     truncate: Truncate = True
     template: str | None = None

@@ -37,6 +37,7 @@ KINDS_OF: dict[str, tuple[str, ...]] = {  # an ability -> the kinds of tasks tha
     "fill_mask": ("fill_mask",),
 }
 MOST_MASKS = 128  # computed at once, and of one text
+MOST_TOLD = 1 << 17  # labels or candidates of all inputs of a request
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +53,9 @@ class TaskInput:
 class TaskAnswers:
     """What the task heads of a model can do."""
 
-    def __init__(self, predictor: Predictor, *, most_pieces: int) -> None:
+    def __init__(self, predictor: Predictor, lengths: Lengths) -> None:
         self._predictor = predictor
-        self._lengths = Lengths(predictor.tokenizer, most_pieces)
+        self._lengths = lengths
         tasks = predictor.model.tasks.values()
         by_kind = {kind: ability for ability, kinds in KINDS_OF.items() for kind in kinds}
         served = [task for task in tasks if task.kind in by_kind]
@@ -68,10 +69,16 @@ class TaskAnswers:
             most = asked.num_candidates or asked.top_k or task.num_candidates
             task = FillMask(name=task.name, num_candidates=most, **task.options)
         tell = partial(told, top_k=asked.top_k, threshold=asked.threshold)
-        return self._items(task, _examples(inputs, KINDS[task.kind].form), tell)
+        items = self._items(task, _examples(inputs, KINDS[task.kind].form), tell)
+        if isinstance(task, FillMask):
+            num_masks = sum(_num_rows(item.content.windows, task.name) for item in items)
+            num_pieces = self._predictor.model.config.vocab_size
+            require_few_told(num_masks * min(task.num_candidates, num_pieces))
+        return items
 
     def zero_shot(self, texts: Sequence[Any], task: Task, asked: Asked) -> list[Item]:
         """Make texts ready for a task that judges labels which were never learned."""
+        require_few_told(len(texts) * len(task.labels))
         examples = _examples(texts, "texts")
         if asked.calibrate:
             examples.append(TextExample("", line=len(examples) + 1))
@@ -112,12 +119,14 @@ class TaskAnswers:
     def _items(
         self, task: Task, examples: Sequence[Example], tell: Callable[[Answer], Answer]
     ) -> list[Item]:
-        items = []
+        items, total = list[Item](), 0
         for whole in examples:
             example = self._lengths.shorten_example(whole)
             windows = self._windows(task, example)
             is_cut = example.num_characters < whole.num_characters or _loses(windows)
             num_tokens = sum(len(window.tokens) for window in windows)
+            total += num_tokens
+            self._lengths.require_few(total)
             content = TaskInput(task, example, windows, tell)
             items.append(Item(("task", task.name), content, num_tokens, is_cut))
         return items
@@ -149,6 +158,16 @@ class TaskAnswers:
             return not_finite()
         tokenizer = self._predictor.tokenizer
         return if_finite(own.tell(own.task.decode(own.example, own.windows, logits, tokenizer)))
+
+
+def require_few_told(count: int) -> None:
+    """Refuse an answer of more labels or candidates than are made ready at once."""
+    if count > MOST_TOLD:
+        raise Failure(
+            "too_large",
+            f"the answer would tell {count} labels or candidates, but {MOST_TOLD} are the most; "
+            "send fewer inputs at once, or ask for less of each",
+        )
 
 
 def told(answer: Answer, *, top_k: int | None = None, threshold: float | None = None) -> Answer:

@@ -13,12 +13,14 @@ from bertworks.service.failures import Failure
 from bertworks.service.jobs import Item
 from bertworks.service.lengths import CHARACTERS, Lengths
 from bertworks.service.numbers import if_finite, is_finite, not_finite
-from bertworks.service.task_answers import told
+from bertworks.service.task_answers import require_few_told, told
 from bertworks.serving.inputs import refuse_others_than_texts
 from bertworks.serving.predictor import Predictor
 from bertworks.serving.vectors import Embedder, ReadText, VectorForm
 from bertworks.tasks.task import Answer
 from bertworks.tasks.zero_shot import ByVectors
+
+CUT_AT_ONCE = 32  # texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +35,9 @@ class Compared:
 class VectorAnswers:
     """What every encoder can do: make vectors, and compare them."""
 
-    def __init__(self, predictor: Predictor, *, most_pieces: int) -> None:
+    def __init__(self, predictor: Predictor, lengths: Lengths) -> None:
         self._predictor = predictor
-        self._lengths = Lengths(predictor.tokenizer, most_pieces)
+        self._lengths = lengths
 
     @property
     def dims(self) -> int:
@@ -84,6 +86,7 @@ class VectorAnswers:
 
     def zero_shot(self, texts: Sequence[Any], task: ByVectors, asked: Asked) -> list[Item]:
         """Make texts ready to be compared with labels."""
+        require_few_told(len(texts) * len(task.texts))
         labels = tuple(self._read(task.texts, VectorForm()))
         read = self._read([*texts, ""] if asked.calibrate else texts, VectorForm())
 
@@ -118,8 +121,18 @@ class VectorAnswers:
         return asked.prompt_name
 
     def _read(self, texts: Sequence[Any], form: VectorForm) -> list[ReadText]:
-        """Cut texts into windows, after what is not read of them was left out."""
+        """Cut texts into windows, some at a time, so that too many are not all cut."""
         refuse_others_than_texts(texts)
+        found, total = list[ReadText](), 0
+        for start in range(0, len(texts), CUT_AT_ONCE):
+            part = self._read_part(texts[start : start + CUT_AT_ONCE], form)
+            total += sum(text.num_tokens for text in part)
+            self._lengths.require_few(total)
+            found += part
+        return found
+
+    def _read_part(self, texts: Sequence[str], form: VectorForm) -> list[ReadText]:
+        """Cut texts into windows, after what is not read of them was left out."""
         cut = self._predictor.recipe.max_length if form.max_length is None else form.max_length
         if cut is None:
             short = [self._lengths.shorten(text) for text in texts]

@@ -57,6 +57,7 @@ class Worker:
         self._warm_up = warm_up
         self._full_pace = full_pace
         self._pace = Pace()
+        self._first_pace = Pace()  # of what must always succeed: too slow, but known from the start
         self._take = take
         self._settle = settle
         self._is_dead = False
@@ -95,7 +96,18 @@ class Worker:
         if not self.is_alive:
             return True
         begun = self._begun
-        return begun is not None and time.monotonic() - max(begun[0], since) > stuck_after
+        if begun is None:
+            return False
+        pace = self._first_pace if self._pace.tokens_per_second is None else self._pace
+        expected = pace.seconds(begun[1]) or 0.0
+        return time.monotonic() - max(begun[0], since) > max(stuck_after, 8 * expected)
+
+    def seconds_left(self, pace: Pace) -> float:
+        """Return how long what is worked at will still take."""
+        begun = self._begun
+        if begun is None:
+            return 0.0
+        return max((pace.seconds(begun[1]) or 0.0) - (time.monotonic() - begun[0]), 0.0)
 
     def is_late(self, *, late_after: float) -> bool:
         """Tell whether a thing takes suspiciously long: many times what its tokens need."""
@@ -122,9 +134,11 @@ class Worker:
         if self._warm_up is None:
             return
         self.begin(self._warm_up.num_tokens)
+        start = time.monotonic()
         (outcome,) = self._compute(self._warm_up.key, [self._warm_up.content])
         if isinstance(outcome, Failure):
             raise outcome
+        self._first_pace.add(self._warm_up.num_tokens, time.monotonic() - start)
 
     def _work(self, batch: Batch) -> None:
         for job in batch.expired:

@@ -54,7 +54,7 @@ def run(settings: ServeSettings) -> dict[str, Any]:
         app, address = make_app(models, app_settings), address_of(taken)
         say(f"listening on {address}; {_abilities(models)}")
         serve(app, taken, models, drain=settings.drain)
-        answered = sum(model.batcher.num_computed for model in models)
+        answered = sum(model.count("num_computed") for model in models)
     return {"address": address, "models": list(models.names), "answered": answered}
 
 
