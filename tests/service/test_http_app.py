@@ -10,6 +10,7 @@ import pytest
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
+from bertworks.service.asking import BRIEF
 from bertworks.service.failures import STATUSES, Failure
 from bertworks.service.http_app import OPERATIONS, AppSettings, make_app, response_of
 from bertworks.service.schemas import ErrorAnswer
@@ -258,7 +259,7 @@ def test_the_page_is_there_unless_it_is_not_wanted(make_client) -> None:
 def test_what_nobody_foresaw_is_an_error_that_tells_nothing(served_models, caplog) -> None:
     app = make_app(served_models, AppSettings())
     app.state.asker.close()  # no thread is left that could read
-    answer = TestClient(app).post("/embed", json={"inputs": "a"})
+    answer = TestClient(app).post("/embed", json={"inputs": "a" * BRIEF})
     assert is_error(answer, "failed")
     assert "shutdown" not in answer.text
     assert "shutdown" in caplog.text

@@ -10,6 +10,7 @@ from time import monotonic
 from typing import Any
 
 import msgspec
+import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive
@@ -31,6 +32,7 @@ from bertworks.service.numbers import is_finite
 
 NUM_READERS = 4  # threads that read and write JSON and cut texts
 SMALL = 2048  # bytes, which are read faster than a thread is reached
+BRIEF = 512  # bytes of inputs that are cut faster than a thread is reached; so are few vectors told
 SWAPS = 3  # how often a model may be exchanged under a request before it is refused
 
 
@@ -124,10 +126,14 @@ class Asker:
             body = await self._body(request, take)
             asked = await self._decode(body, exchange.decoder)
             name = model or getattr(asked, "model", None)
-            served, jobs = await self._submit(exchange, asked, name, deadline)
+            is_brief = len(body) <= BRIEF
+            served, jobs = await self._submit(exchange, asked, name, deadline, is_brief=is_brief)
             answers = await wait_for(jobs, request.receive, deadline)
             answered = Answered(served, answers, [job.item for job in jobs])
-            content = await self.off_loop(_write, exchange, asked, answered)
+            if is_brief and all(isinstance(one, np.ndarray) and one.ndim == 1 for one in answers):
+                content = _write(exchange, asked, answered)
+            else:
+                content = await self.off_loop(_write, exchange, asked, answered)
         return self._tell(content, answered)
 
     def _tell(self, content: bytes, answered: Answered) -> Response:
@@ -147,13 +153,16 @@ class Asker:
         return await self.off_loop(decode, body, decoder)
 
     async def _submit(
-        self, exchange: Exchange, asked: Any, name: str | None, deadline: float
+        self, exchange: Exchange, asked: Any, name: str | None, deadline: float, *, is_brief: bool
     ) -> tuple[ServedModel, list[Job]]:
         """Hand the request's jobs in; where the model is exchanged meanwhile, to the new one."""
         for _ in range(SWAPS):
             served = self.models.get(name)
             served.batcher.require_room(deadline)
-            items = await self.off_loop(self._prepare, exchange, asked, served, deadline)
+            if is_brief:
+                items = self._prepare(exchange, asked, served, deadline)
+            else:
+                items = await self.off_loop(self._prepare, exchange, asked, served, deadline)
             jobs = [Job(item, deadline) for item in items]
             try:
                 served.batcher.submit(jobs)
