@@ -124,22 +124,23 @@ class ParquetFile:
 
     def publish(self, file: Growing, dtype: str, size: int) -> None:
         """Turn the rows into a table and let it appear in its place."""
-        # To open and close it once more would free the lock on it.
-        rows: Any = np.memmap(file.file, _row(dtype, size), "r")
         made = file.target.with_name(file.target.name + ".partial.parquet")
         with made.open("wb") as stream:
-            self._write(rows, stream, size)
+            self._write(file.file.fileno(), _row(dtype, size), stream)
             stream.flush()
             os.fsync(stream.fileno())
         file.publish(made)
 
-    def _write(self, rows: np.ndarray, stream: Any, size: int) -> None:
-        arrow = self.arrow
-        kind = arrow.list_(arrow.from_numpy_dtype(rows["vector"].dtype), size)
+    def _write(self, rows: int, row: np.dtype[Any], stream: Any) -> None:
+        """Copy rows by their descriptor, for to close the file once more would free its lock."""
+        arrow, vector = self.arrow, row["vector"]
+        size = vector.shape[0]
+        kind = arrow.list_(arrow.from_numpy_dtype(vector.base), size)
         schema = arrow.schema([("line", arrow.int64()), ("vector", kind)])
+        step = ROWS_OF_A_GROUP * row.itemsize
         with self.parquet.ParquetWriter(stream, schema) as writer:
-            for first in range(0, len(rows), ROWS_OF_A_GROUP):
-                some = rows[first : first + ROWS_OF_A_GROUP]
+            for first in range(0, os.fstat(rows).st_size, step):
+                some = np.frombuffer(os.pread(rows, step, first), row)
                 flat = arrow.array(some["vector"].reshape(-1))
                 vectors = arrow.FixedSizeListArray.from_arrays(flat, size)
                 columns = [arrow.array(np.ascontiguousarray(some["line"])), vectors]
