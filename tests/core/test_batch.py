@@ -83,6 +83,12 @@ def test_a_target_counts_what_there_is_to_find() -> None:
     assert Target(torch.full((5,), IGNORE)).count == 0
 
 
+def test_a_target_that_is_made_on_a_device_is_counted_there() -> None:
+    # Which pieces a generator replaced is known on the device only.
+    target = Target(torch.tensor([1, 0, 1], device="meta"))
+    assert target.shares.device == target.found.device == target.values.device
+
+
 def test_a_target_keeps_its_count_on_a_device_that_cannot_be_asked() -> None:
     target = Target(
         torch.tensor([3, IGNORE, 0]), torch.tensor([1, 2, 4]), torch.tensor([0.5, 1.0, 0.25])

@@ -101,7 +101,8 @@ class Target:
     @cached_property
     def shares(self) -> Tensor:
         """How much each row counts, [M]; those of a group share what the group counts."""
-        shares = torch.ones(len(self.values)) if self.weights is None else self.weights
+        even = torch.ones(len(self.values), device=self.values.device)
+        shares = even if self.weights is None else self.weights
         return shares if self.groups is None else shares / self.groups.bincount()[self.groups]
 
     def to(self, device: torch.device) -> Self:
