@@ -1,6 +1,7 @@
 """The shape of the repository itself."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -66,6 +67,33 @@ def test_no_module_outgrows_one_sitting() -> None:
 def test_every_module_says_what_it_is_for() -> None:
     silent = [p for p in SOURCE.rglob("*.py") if not ast.get_docstring(ast.parse(p.read_bytes()))]
     assert not silent
+
+
+PICKLING = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "multiprocessing"}
+
+
+def test_nothing_of_the_service_names_a_way_to_pickle(tmp_path: Path) -> None:
+    service = [*(SOURCE / "service").glob("*.py"), SOURCE / "stages" / "serve.py"]
+    assert not [str(path) for path in service if imported(path) & PICKLING]
+    odd = tmp_path / "odd.py"
+    odd.write_text("def read(line):\n    from multiprocessing.connection import Client\n")
+    assert imported(odd) & PICKLING
+
+
+def test_every_package_that_is_asked_for_has_one_exact_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = [line for line in lines if line and not line.startswith("#")]
+    assert not [pin for pin in pins if not re.fullmatch(r"[\w.-]+==[\w.+!-]+", pin)]
+    pinned = {_package(pin) for pin in pins}
+    assert len(pinned) == len(pins)
+    extras = [name for group in project["optional-dependencies"].values() for name in group]
+    asked = {_package(line) for line in [*project["dependencies"], *extras]} - {"bertworks"}
+    assert not asked - pinned
+
+
+def _package(line: str) -> str:
+    return re.split(r"[^\w.-]", line)[0].lower().replace("_", "-")
 
 
 def test_text_work_never_names_torch() -> None:

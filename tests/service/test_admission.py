@@ -102,6 +102,12 @@ def test_a_damaged_body_is_read_or_refused(place: int, byte: int) -> None:
         {"content-type": "text/plain"},
         {"content-type": "application/x-www-form-urlencoded"},
         {"content-type": "application/json; charset=utf-16"},
+        {"content-type": "application/json; x=y; charset=latin-1"},
+        {"content-type": "application/json; charset"},
+        {"content-type": 'application/json; x="never closed'},
+        {"content-type": "application/jsonx"},
+        {"content-type": "application/json text/plain"},
+        {"content-type": "application/json" + "; " * 30_000 + "x"},  # quickly, too
         {"content-type": "application/json", "content-encoding": "gzip"},
         {"content-type": "application/json", "content-encoding": "identity, br"},
     ],
@@ -114,7 +120,14 @@ def test_what_is_not_plain_json_is_refused(headers: dict) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    ["application/json", "Application/JSON; charset=UTF-8", 'application/json;charset="utf-8"'],
+    [
+        "application/json",
+        "Application/JSON; charset=UTF-8",
+        'application/json;charset="utf-8"',
+        "application/json; charset=utf-8; x=y",
+        "application/json ; profile=a\t;CHARSET=utf-8 ;",
+        'application/json; x="a quoted \\" one; charset=latin-1"',
+    ],
 )
 def test_json_is_let_in(kind: str) -> None:
     require_json(Headers({"content-type": kind}))

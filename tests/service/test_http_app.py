@@ -4,6 +4,7 @@ import gzip
 import json
 import logging
 from hashlib import sha256
+from urllib.parse import unquote
 
 import msgspec
 import pytest
@@ -11,8 +12,9 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from bertworks.service.asking import BRIEF
-from bertworks.service.failures import STATUSES, Failure
-from bertworks.service.http_app import OPERATIONS, AppSettings, make_app, response_of
+from bertworks.service.failures import STATUSES
+from bertworks.service.http_app import OPERATIONS, AppSettings, make_app
+from bertworks.service.models import Models
 from bertworks.service.schemas import ErrorAnswer
 
 JSON = {"content-type": "application/json"}
@@ -79,6 +81,60 @@ def test_every_route_answers_as_it_is_described(client, operation) -> None:
     assert answer.status_code == 200, answer.text
     msgspec.json.decode(answer.content, type=operation.answer)
     assert answer.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("operation", POSTS, ids=lambda one: one.path)
+def test_every_answer_says_which_model_gave_it_and_what_it_read(
+    client, served_models, operation
+) -> None:
+    body = EXAMPLES[operation.path]
+    answer = client.post(filled(operation.path), json=body)
+    model = served_models.get(body.get("model"))
+    assert operation.tells_model
+    assert answer.headers["x-bertworks-model"] == model.name
+    assert answer.headers["x-bertworks-revision"] == model.revision != ""
+    assert int(answer.headers["x-compute-tokens"]) > 1
+    assert answer.headers["x-truncated"] == "0"
+    told = answer.json()
+    if isinstance(told, dict) and "model" in told:
+        assert (told["model"], told["revision"]) == (model.name, model.revision)
+        assert any(told["usage"].values())
+        assert not any(told["truncated"])
+
+
+LONG = "the cat " * 5000
+OF_LONG_TEXTS = {
+    "/v1/embeddings": {"input": [LONG, "a"]},
+    "/embed": {"inputs": [LONG, "a"]},
+    "/embed_all": {"inputs": [LONG, "a"]},
+    "/similarity": {"inputs": {"source_sentence": "a", "sentences": [LONG, "b"]}},
+    "/predict": {"inputs": [[LONG], ["a"]], "model": "classify"},
+    "/rerank": {"query": "a", "texts": [LONG, "b"]},
+    "/v1/rerank": {"query": "a", "documents": [LONG, "b"]},
+    "/encode": {"texts": [LONG, "a"]},
+    "/classify": {"inputs": [LONG, "a"], "model": "classify"},
+    "/fill-mask": {"inputs": ["[MASK] " + LONG, "a [MASK]"]},
+    "/zero-shot": {"inputs": [LONG, "a"], "labels": ["b", "c"]},
+    "/pipeline/feature-extraction": {"inputs": [LONG, "a"]},
+}
+
+
+@pytest.mark.parametrize("path", OF_LONG_TEXTS)
+def test_every_route_says_that_a_text_was_cut(client, path: str) -> None:
+    answer = client.post(path, json=OF_LONG_TEXTS[path])
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["x-truncated"] == "1"
+    told = answer.json()
+    if isinstance(told, dict):
+        assert told["truncated"] == [True, False]
+
+
+def test_a_name_of_other_letters_fits_into_a_header(model_folder) -> None:
+    models = Models.open([f"模型={model_folder('classify')}"])
+    answer = TestClient(make_app(models, AppSettings())).post("/embed", json={"inputs": "a"})
+    models.stop(0.0)
+    assert answer.status_code == 200
+    assert unquote(answer.headers["x-bertworks-model"]) == "模型"
 
 
 @pytest.mark.parametrize("operation", GETS, ids=lambda one: one.path)
@@ -162,6 +218,9 @@ def test_unknown_paths_and_methods_are_json_errors(client) -> None:
         "/docs/x",
     ):
         assert is_error(client.get(path), "unknown_route"), path
+    for path, meant in (("/embeddings", "/v1/embeddings"), ("/embed/", "/embed")):
+        assert f"did you mean {meant}?" in client.post(path, json={}).text
+    assert "see /openapi.json for all" in client.get("/nothing").text
     wrong = client.get("/embed")
     assert is_error(wrong, "method_not_allowed")
     assert wrong.headers["allow"] == "POST"
@@ -228,7 +287,9 @@ def test_a_browser_opens_the_page_with_the_key_as_its_password(locked) -> None:
 
 
 def test_without_keys_nobody_is_asked(client) -> None:
-    assert client.get("/info").status_code == 200
+    answer = client.get("/info", headers={"authorization": "Bearer anything"})
+    assert answer.status_code == 200
+    assert not answer.json()["asks_for_key"]
 
 
 def test_the_key_is_told_nowhere(locked, caplog) -> None:
@@ -263,9 +324,3 @@ def test_what_nobody_foresaw_is_an_error_that_tells_nothing(served_models, caplo
     assert is_error(answer, "failed")
     assert "shutdown" not in answer.text
     assert "shutdown" in caplog.text
-
-
-def test_a_failure_can_always_be_written() -> None:
-    response = response_of(Failure("overloaded", "half \ud800 a pair", retry_after=0.2))
-    assert json.loads(response.body)["error"]["message"] == "half ? a pair"
-    assert response.headers["retry-after"] == "1"

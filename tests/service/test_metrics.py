@@ -3,6 +3,7 @@
 import random
 import re
 from collections import Counter
+from pathlib import Path
 
 from bertworks.service.metrics import Metrics, _label
 
@@ -12,6 +13,12 @@ COUNT = re.compile(r'bertworks_requests_total\{route="([^"]+)",status="(\d+)"\} 
 def counted(text: str) -> Counter:
     """Return what the text says of requests."""
     return Counter({(route, int(status)): int(n) for route, status, n in COUNT.findall(text)})
+
+
+def series(text: str) -> dict[str, float]:
+    """Return the value of every series."""
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
 
 
 def test_the_counts_are_those_of_the_client(make_client) -> None:
@@ -59,8 +66,57 @@ def test_durations_fall_into_the_right_buckets() -> None:
     lines = metrics.text([]).splitlines()
     bucket = 'bertworks_request_seconds_bucket{route="/embed",le='
     found = [line.removeprefix(bucket) for line in lines if line.startswith(bucket)]
-    assert found[0] == '"0.005"} 2'
-    assert found[-2:] == ['"10.0"} 3', '"+Inf"} 4']
+    assert found[:3] == ['"0.001"} 1', '"0.0025"} 1', '"0.005"} 2']
+    assert found[-2:] == ['"30.0"} 3', '"+Inf"} 4']
+
+
+def test_waiting_and_batches_are_told_by_model(make_client) -> None:
+    client = make_client()
+    before = series(client.get("/metrics").text)
+    client.post("/embed", json={"inputs": ["cat", "a dog", "the hill"], "model": "tag"})
+    after = series(client.get("/metrics").text)
+
+    def grown(name: str) -> float:
+        return after[f'{name}{{model="tag"}}'] - before[f'{name}{{model="tag"}}']
+
+    assert grown("bertworks_queue_seconds_count") == grown("bertworks_input_tokens_count") == 3
+    assert grown("bertworks_batch_items_sum") == grown("bertworks_computed_total") == 3
+    batches = grown("bertworks_batches_total")
+    assert (
+        grown("bertworks_batch_tokens_count") == grown("bertworks_batch_seconds_count") == batches
+    )
+
+
+def test_the_page_is_what_prometheus_reads(make_client, served_models) -> None:
+    client = make_client()
+    client.post("/embed", json={"inputs": "cat"})
+    text = client.get("/metrics").text
+    kinds = dict(re.findall(r"^# TYPE (\S+) (\w+)$", text, re.MULTILINE))
+    helped = re.findall(r"^# HELP (\S+) \S.*[.]$", text, re.MULTILINE)
+    assert helped == list(kinds)
+    for name in series(text):
+        bare = name.partition("{")[0]
+        family = bare if bare in kinds else re.sub(r"_(bucket|sum|count)$", "", bare)
+        assert kinds[family] == "histogram" or bare == family
+        assert bare.endswith("_total") is (kinds[family] == "counter"), name
+    first = served_models.get()
+    facts = f'model="{first.name}",revision="{first.revision}",backend="torch",precision="fp32"'
+    assert f'bertworks_model_info{{{facts},device="cpu"}} 1' in text
+
+
+def test_the_documentation_names_every_metric(make_client) -> None:
+    client = make_client()
+    client.post("/embed", json={"inputs": "cat"})
+    kinds = re.findall(r"^# TYPE (\S+) (\w+)$", client.get("/metrics").text, re.MULTILINE)
+    page = (Path(__file__).parents[2] / "docs" / "http-api.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `(\w+)` \| (counter|gauge|histogram) \|", page, re.MULTILINE)
+    assert sorted(told) == sorted(kinds)
+
+
+def test_what_is_no_http_is_counted_too() -> None:
+    metrics = Metrics()
+    metrics.count_unreadable()
+    assert counted(metrics.text([])) == {("none", 400): 1}
 
 
 def test_names_cannot_break_out_of_their_quotes() -> None:

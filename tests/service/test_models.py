@@ -1,6 +1,7 @@
 """Served models: opened and tried, found by name, exchanged while they work."""
 
 import gc
+import shutil
 import threading
 import time
 import weakref
@@ -14,11 +15,14 @@ import pytest
 import torch
 
 from bertworks.core.errors import ArtifactError, UsageError
+from bertworks.interop.onnx import FILE, REPORT, OnnxPlan, owner_of, write_onnx
 from bertworks.model.weights import read_tensors, write_tensors
 from bertworks.service.batcher import BatchLimits
 from bertworks.service.failures import Failure
 from bertworks.service.jobs import Job
 from bertworks.service.models import Models, ServedModel, named_folders, revision_of
+from bertworks.serving import model_folder as model_folder_module
+from bertworks.serving.model_folder import open_folder
 from bertworks.serving.predictor import load
 
 TEXTS = ["The cat sat on the mat.", "北京", "dog", "Die Katze läuft über den Hügel!"]
@@ -95,12 +99,85 @@ def test_folders_are_named_by_themselves_or_by_what_is_said(tmp_path: Path) -> N
         "b": Path("some/where"),
         "org/c": Path("d=e"),
     }
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "model")
+    assert list(named_folders([str(link)])) == ["link"]
+    assert list(named_folders([f"{odd}/.."])) == [tmp_path.name]
     with pytest.raises(UsageError, match=r"no name that clients can give; say NAME=.*odd=name"):
         named_folders([str(odd)])
     with pytest.raises(UsageError, match="two models are called b; name one of them"):
         named_folders(["b=x", "y/b"])
     with pytest.raises(UsageError, match="no model is given"):
         named_folders([])
+
+
+def test_models_are_there_once_they_are_loaded(folder) -> None:
+    models = Models({"a": folder, "b": folder}, load)
+    assert models.names == ("a", "b")
+    assert not models.is_ready
+    for ask_for in (models.get, models.require_loaded):
+        with pytest.raises(Failure, match="0 of 2 models are opened") as failed:
+            ask_for()
+        assert failed.value.code == "loading"
+    models.load()
+    assert models.is_ready
+    assert [model.name for model in models] == ["a", "b"]
+    models.stop(0.0)
+
+
+def test_a_model_that_cannot_be_opened_stops_the_others(folder, tmp_path: Path) -> None:
+    models = Models({"a": folder, "b": tmp_path}, load)
+    with pytest.raises(ArtifactError):
+        models.load()
+    assert not models.is_loaded
+    assert not any(model.batcher.is_ready for model in models)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
+def test_a_folder_is_compared_with_its_manifest_before_anything_in_it_is_read(
+    folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    copy, opened = tmp_path / "copy", list[Path]()
+
+    def note(path: Path, **how: Any) -> Any:
+        opened.append(path)
+        return open_folder(path, **how)
+
+    monkeypatch.setattr(model_folder_module, "open_folder", note)
+    shutil.copytree(folder, copy)
+    content = bytearray((copy / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (copy / name).write_bytes(content)
+    with pytest.raises(ArtifactError, match=f"{name} is damaged .its sha256 differs"):
+        Models.open([f"a={copy}"])
+    assert not opened
+    Models.open([f"a={folder}"]).stop(0.0)
+    assert opened == [folder]
+
+
+def test_a_model_says_what_computes_it_and_how(folder, tmp_path: Path) -> None:
+    both = tmp_path / "both"
+    shutil.copytree(folder, both)
+    write_onnx(both / FILE, load(folder).model.encoder, OnnxPlan(), owner=owner_of(both))
+    found = {}
+    for report in ("fp32", "int8"):
+        (both / REPORT).write_text(f'{{"precision": "{report}"}}')
+        for backend in ("torch", "onnx"):
+            info = ServedModel("a", load(both, backend=backend)).info()
+            found[report, backend] = info["backend"], info["precision"]
+    assert found == {
+        ("fp32", "torch"): ("torch", "fp32"),
+        ("fp32", "onnx"): ("onnx", "fp32"),
+        ("int8", "torch"): ("torch", "fp32"),
+        ("int8", "onnx"): ("onnx", "int8"),
+    }
+
+
+def test_an_onnx_file_is_a_part_of_what_a_revision_tells(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    before = revision_of(tmp_path)
+    (tmp_path / "model.onnx").write_bytes(b"others")
+    assert revision_of(tmp_path) != before
 
 
 def test_a_revision_tells_weights_apart(folder, model_folder, tmp_path: Path) -> None:
@@ -253,6 +330,7 @@ def test_a_worker_that_is_lost_for_good_is_told(predictor_of) -> None:
     told = Event()
     limits = BatchLimits(restarts=0)
     models = Models({"a": Path()}, lambda _: predictor_of("classify", seed=3), limits=limits)
+    models.load()
     models.on_give_up = told.set
     try:
         model = models.get()

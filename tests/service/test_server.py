@@ -3,22 +3,37 @@
 import json
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import Request as Request_
 from urllib.request import urlopen
 
 import pytest
+import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from bertworks.core.errors import BertworksError, UsageError
+from bertworks.core.errors import ArtifactError, BertworksError, UsageError
+from bertworks.service.guards import OWN_HOSTS
+from bertworks.service.http_app import AppSettings, make_app
 from bertworks.service.models import Models
-from bertworks.service.server import PatientProtocol, address_of, is_local, open_socket, serve
+from bertworks.service.server import (
+    PatientProtocol,
+    _Server,
+    address_of,
+    is_local,
+    open_socket,
+    serve,
+)
+
+EMBED = b'{"inputs": "a cat"}'
 
 
 def test_a_free_port_is_taken_and_told() -> None:
@@ -57,6 +72,249 @@ def test_a_host_that_is_not_here_is_refused_in_a_sentence() -> None:
 )
 def test_only_this_machine_reaches_local_hosts(host: str, expected: bool) -> None:
     assert is_local(host) is expected
+
+
+class Running:
+    """A whole service in a thread, whose models are opened by a function."""
+
+    def __init__(self, open_predictor: Callable[[Path], Any], names: str = "a") -> None:
+        self.models = Models(dict.fromkeys(names, Path()), open_predictor)
+        self.taken = open_socket("127.0.0.1", 0)
+        self.address = self.taken.getsockname()
+        self.said: list[str] = []
+        self._pool = ThreadPoolExecutor(1)
+        app = make_app(self.models, AppSettings(hosts=OWN_HOSTS))
+        self.ended = self._pool.submit(
+            serve,
+            app,
+            self.taken,
+            self.models,
+            drain=5.0,
+            on_ready=lambda: self.said.append("ready"),
+            on_unreadable=app.state.asker.metrics.count_unreadable,
+        )
+
+    def connect(self) -> socket.socket:
+        """Open a connection."""
+        return socket.create_connection(self.address, timeout=10)
+
+    def ask(self, path: str, body: bytes = b"") -> tuple[int, dict[str, str], Any]:
+        """Return the status, the headers and the body of an answer."""
+        headers = {"content-type": "application/json"} if body else {}
+        request = Request_(f"http://127.0.0.1:{self.address[1]}{path}", body or None, headers)
+        try:
+            with urlopen(request, timeout=10) as response:
+                return response.status, dict(response.headers), response.read()
+        except HTTPError as error:
+            with error:
+                return error.code, dict(error.headers), json.loads(error.read())
+
+    def num_refused(self) -> int:
+        """Return how many of its answers were for what is no HTTP."""
+        text = self.ask("/metrics")[2].decode()
+        name = 'bertworks_requests_total{route="none",status="400"} '
+        return next((int(n.split()[-1]) for n in text.splitlines() if n.startswith(name)), 0)
+
+    def wait(self) -> None:
+        """Wait until the models are opened."""
+        while not self.models.is_ready:
+            time.sleep(0.01)
+
+    def close(self) -> None:
+        """End it."""
+        if not self.ended.done() and self.models.on_give_up is not None:
+            self.models.on_give_up()
+        self._pool.shutdown()
+        self.taken.close()
+
+
+@pytest.fixture(scope="module")
+def service(predictor_of: Callable[..., Any]) -> Iterator[Running]:
+    running = Running(lambda _: predictor_of())
+    running.wait()
+    yield running
+    running.close()
+
+
+def test_while_models_are_opened_it_lives_and_is_not_ready(
+    predictor_of: Callable[..., Any],
+) -> None:
+    go_on, opened = Event(), list[Path]()
+
+    def open_slowly(path: Path) -> Any:
+        assert go_on.wait(20)
+        opened.append(path)
+        return predictor_of()
+
+    running = Running(open_slowly, names="ab")
+    try:
+        assert running.ask("/livez")[0] == 200
+        for path, body in (
+            ("/readyz", b""),
+            ("/embed", EMBED),
+            ("/info", b""),
+            ("/v1/models", b""),
+        ):
+            status, headers, told = running.ask(path, body)
+            assert (status, told["error"]["code"]) == (503, "loading"), path
+            assert headers["retry-after"] == "1"
+        assert running.ask("/metrics")[0] == running.ask("/openapi.json")[0] == 200
+        assert not opened
+        assert not running.said
+        go_on.set()
+        running.wait()
+        assert running.ask("/readyz")[0] == running.ask("/embed", EMBED)[0] == 200
+    finally:
+        go_on.set()
+        running.close()
+    assert len(opened) == 2
+    assert running.said == ["ready"]
+
+
+def test_a_model_that_cannot_be_opened_ends_the_service(predictor_of: Callable[..., Any]) -> None:
+    folders = iter([predictor_of()])
+
+    def open_first(path: Path) -> Any:
+        for predictor in folders:
+            return predictor
+        raise ArtifactError("the folder b is torn; make it again")
+
+    running = Running(open_first, names="ab")
+    with pytest.raises(ArtifactError, match="the folder b is torn"):
+        running.ended.result(timeout=20)
+    with pytest.raises(URLError):
+        running.ask("/livez")
+    running.close()
+    assert not running.said
+
+
+def test_a_signal_while_models_are_opened_waits_for_nobody() -> None:
+    models = Models({"a": Path()}, lambda _: None)
+    server = _Server(uvicorn.Config(Starlette()), models)
+    server.handle_exit(15, None)
+    assert server.should_exit
+    assert not server.force_exit
+    models.load()  # opens nothing any more
+    assert not models.is_loaded
+    server.handle_exit(15, None)
+    assert server.force_exit
+
+
+HOST = b"Host: localhost\r\n"
+NO_HTTP = {
+    "a handshake of another protocol": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\r\n\r\n",
+    "an unknown method": b"BREW / HTTP/1.1\r\n" + HOST + b"\r\n",
+    "an unknown version": b"GET / HTTP/7.3\r\n" + HOST + b"\r\n",
+    "a path of other letters": "GET /\u00e9 HTTP/1.1\r\n\r\n".encode(),
+    "a space before a colon": b"GET / HTTP/1.1\r\nHost : localhost\r\n\r\n",
+    "a folded header": b"GET / HTTP/1.1\r\n" + HOST + b"A: b\r\n c\r\n\r\n",
+    "a NUL in a header": b"GET / HTTP/1.1\r\n" + HOST + b"A: \x00\r\n\r\n",
+    "bare line ends": b"GET / HTTP/1.1\nHost: localhost\n\n",
+    "a length and chunks": b"POST /embed HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "chunks and a length": b"POST /embed HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n"
+    b"Content-Length: 5\r\n\r\n0\r\n\r\n",
+    "two lengths": b"POST /embed HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n"
+    b"Content-Length: 6\r\n\r\nabcdef",
+    "a negative length": b"POST /embed HTTP/1.1\r\n" + HOST + b"Content-Length: -1\r\n\r\n",
+    "a length with a plus": b"POST /embed HTTP/1.1\r\n" + HOST + b"Content-Length: +5\r\n\r\n",
+    "an odd coding": b"POST /embed HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: xchunked\r\n\r\n",
+    "chunks that are none": b"POST /embed HTTP/1.1\r\n"
+    + HOST
+    + b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    "a head that is too long": b"GET / HTTP/1.1\r\n"
+    + HOST
+    + b"A: "
+    + b"b" * (65 << 10)
+    + b"\r\n\r\n",
+    "too many headers": b"GET / HTTP/1.1\r\n" + HOST + b"A: b\r\n" * 12_000 + b"\r\n",
+}
+
+
+@pytest.mark.parametrize("sent", NO_HTTP.values(), ids=NO_HTTP)
+def test_what_is_no_http_gets_json_and_is_counted_once(service: Running, sent: bytes) -> None:
+    before = service.num_refused()
+    with closing(service.connect()) as odd:
+        odd.sendall(sent)
+        head, body = _answer(odd)
+    assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b"content-type: application/json\r\n" in head
+    assert b"x-content-type-options: nosniff" in head
+    assert json.loads(body)["error"]["code"] == "bad_request"
+    assert service.num_refused() == before + 1
+    assert 'route="/embed",status="400"' not in service.ask("/metrics")[2].decode()
+    assert 'status="499"' not in service.ask("/metrics")[2].decode()
+
+
+def test_a_whole_request_is_answered_before_what_follows_is_refused(service: Running) -> None:
+    before = service.num_refused()
+    with closing(service.connect()) as odd:
+        odd.sendall(_post(EMBED) + b"\x00\x01 nonsense\r\n\r\n")
+        head, body = _answer(odd)
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert len(json.loads(body)[0]) == 21  # and nothing stands behind it
+    assert service.num_refused() == before + 1
+
+
+def test_a_probe_that_names_no_host_is_no_browser_and_one_of_another_name_may_be(
+    service: Running,
+) -> None:
+    named = b"GET /livez HTTP/1.0\r\nHost: evil.example\r\n\r\n"
+    for sent, status in ((b"GET /livez HTTP/1.0\r\n\r\n", b"200"), (named, b"421")):
+        with closing(service.connect()) as line:
+            line.sendall(sent)
+            assert _answer(line)[0].split()[1] == status
+
+
+def test_a_request_may_be_smuggled_into_no_other(service: Running) -> None:
+    hidden = b"GET /info HTTP/1.1\r\n" + HOST + b"\r\n"
+    with closing(service.connect()) as odd:
+        odd.sendall(_post(hidden))
+        odd.shutdown(socket.SHUT_RD)
+        assert service.ask("/livez")[0] == 200
+    head = b"POST /embed HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
+    with closing(service.connect()) as odd:
+        chunked = b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+        odd.sendall(head + chunked + b"%x\r\n" % len(hidden) + hidden + b"\r\n0\r\n\r\n")
+        told, body = _answer(odd)
+    assert told.startswith(b"HTTP/1.1 400 ")  # the one answer: it is no JSON
+    assert json.loads(body)["error"]["code"] == "bad_request"
+
+
+def test_a_client_that_says_it_sends_no_more_has_hung_up(service: Running) -> None:
+    asked = _post(json.dumps({"inputs": ["the cat sat on the mat " * 9] * 999}).encode())
+    gone = 'bertworks_requests_total{route="/embed",status="499"} 1\n'
+    with closing(service.connect()) as half:
+        half.sendall(asked)
+        half.shutdown(socket.SHUT_WR)
+        assert half.recv(1000) == b""
+    while gone not in service.ask("/metrics")[2].decode():
+        time.sleep(0.01)
+    with closing(service.connect()) as whole:  # who stays is answered
+        whole.sendall(asked)
+        assert whole.recv(1000).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_an_offer_of_another_protocol_is_passed_over(service: Running) -> None:
+    offer = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
+    for request in (b"GET /livez HTTP/1.1\r\n" + HOST + offer + b"\r\n", _post(EMBED, more=offer)):
+        with closing(service.connect()) as line:
+            line.sendall(request)
+            assert line.recv(1000).startswith(b"HTTP/1.1 200 OK")
+
+
+def _post(body: bytes, more: bytes = b"") -> bytes:
+    head = b"POST /embed HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n" + more
+    return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+def _answer(line: socket.socket) -> tuple[bytes, bytes]:
+    """Return the head and the body of all that comes until the service hangs up."""
+    found = b""
+    while part := line.recv(1 << 16):
+        found += part
+    head, _, body = found.partition(b"\r\n\r\n")
+    return head, body
 
 
 def test_a_service_whose_worker_is_lost_for_good_ends_with_an_error(

@@ -37,6 +37,7 @@ def test_answers_and_vectors_are_the_same(save, task: str) -> None:
     folder = save(task)
     torch, onnx = (bertworks.load(folder, backend=name) for name in ("torch", "onnx"))
     assert isinstance(onnx.model.encoder, OnnxEncoder)
+    assert onnx.model.encoder.precision == "fp32"
     assert not isinstance(torch.model.encoder, OnnxEncoder)
     np.testing.assert_allclose(onnx.embed(TEXTS), torch.embed(TEXTS), atol=1e-5)
     inputs = {

@@ -2,11 +2,12 @@
 
 import http.client
 import json
+import pickle
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from hashlib import sha256
@@ -19,9 +20,11 @@ import pytest
 import bertworks
 from bertworks.core.artifact import Origin
 from bertworks.core.errors import DataError, UsageError
+from bertworks.service.guards import OWN_HOSTS
+from bertworks.service.models import revision_of
 from bertworks.serving.model_folder import save_model
 from bertworks.stages.answer_settings import ServeSettings
-from bertworks.stages.serve import _limits, _read_keys
+from bertworks.stages.serve import _hosts, _limits, _read_keys
 from bertworks.stages.setting_groups import MachineSettings
 from bertworks.tasks.catalog import make_task
 from bertworks.tasks.task import TaskModel
@@ -43,10 +46,12 @@ def moods(config, tokenizer, tmp_path_factory) -> Path:
 class Running:
     """A service in a process of its own."""
 
-    def __init__(self, *words: Any) -> None:
+    def __init__(
+        self, *words: Any, port: int = 0, start: Sequence[str] = ("-m", "bertworks")
+    ) -> None:
         root = Path(bertworks.__file__).parents[1]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "bertworks", "serve", "--port", "0", *map(str, words)],
+            [sys.executable, *start, "serve", "--port", str(port), *map(str, words)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={"PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"},
@@ -55,6 +60,14 @@ class Running:
         assert self.process.stderr is not None
         self.said = self.process.stderr.readline()
         self.address = self.said.split("//")[1].split(";")[0] if "//" in self.said else ""
+        self.introduced: list[str] = []
+
+    def wait(self) -> None:
+        """Wait until it says that it can answer."""
+        assert self.process.stderr is not None
+        while not self.introduced or not self.introduced[-1].startswith("ready; "):
+            self.introduced.append(self.process.stderr.readline())
+            assert self.introduced[-1], self.introduced
 
     def send(self, method: str, path: str, body: Any = None, *, key: str = KEY) -> Connection:
         """Send a request on a connection of its own."""
@@ -75,19 +88,33 @@ def answer_of(connection: Connection) -> tuple[int, Any]:
         return response.status, json.loads(response.read())
 
 
+def answer_if_any(connection: Connection) -> tuple[int, Any] | None:
+    """Return what came back before the service was gone."""
+    try:
+        return answer_of(connection)
+    except (OSError, http.client.HTTPException):
+        return None
+
+
 @pytest.fixture
 def service(moods, tmp_path: Path) -> Iterator[Running]:
     keys = tmp_path / "keys.txt"
     keys.write_text(f"\n{KEY}\n")
     running = Running("--model", f"a={moods}", "--api-key-file", keys, "--threads", 1)
+    running.wait()
     yield running
     running.process.kill()
     running.process.communicate()
 
 
 def test_a_service_answers_and_ends_when_all_have_their_answers(service, moods) -> None:
-    assert service.said.startswith("listening on http://127.0.0.1:")
-    assert "; a can attention, classify, embed, embed_all, rerank, zero_shot" in service.said
+    assert service.said == f"listening on http://{service.address}; opening a\n"
+    (model, ready) = service.introduced
+    assert f"a (torch, fp32, cpu, revision {revision_of(moods)}) can attention, classify" in model
+    assert ready == (
+        f"ready; try it at http://{service.address}/ in a browser; all routes are at "
+        f"http://{service.address}/docs; every request needs a key\n"
+    )
     assert service.ask("GET", "/readyz")[0] == 200
     assert service.ask("POST", "/v1/embeddings", {"input": TEXTS}, key="wrong")[0] == 401
     expected = bertworks.load(moods).embed(TEXTS)
@@ -104,6 +131,66 @@ def test_a_service_answers_and_ends_when_all_have_their_answers(service, moods) 
     assert "answered: 60" in out
     with pytest.raises(ConnectionRefusedError):
         service.ask("GET", "/livez")
+
+
+def test_a_service_that_is_killed_comes_back_at_the_same_port_with_the_same_answers(moods) -> None:
+    words = "--model", f"a={moods}", "--threads", 1
+    content = {path: path.read_bytes() for path in moods.rglob("*") if path.is_file()}
+    first = Running(*words)
+    first.wait()
+    _, wanted = first.ask("POST", "/embed", {"inputs": TEXTS})
+    asked = [first.send("POST", "/embed", {"inputs": TEXTS * 99}) for _ in range(9)]
+    first.process.kill()
+    first.process.communicate()
+    assert None in [answer_if_any(connection) for connection in asked]
+    second = Running(*words, port=int(first.address.split(":")[1]))
+    second.wait()
+    assert second.ask("GET", "/readyz")[0] == 200
+    np.testing.assert_allclose(second.ask("POST", "/embed", {"inputs": TEXTS})[1], wanted)
+    second.process.terminate()
+    second.process.communicate()
+    assert second.process.returncode == 0
+    assert {path: path.read_bytes() for path in moods.rglob("*") if path.is_file()} == content
+
+
+# Says whatever is read from a pickle, and every address that is bound or called.
+WATCHED = """
+import sys
+def watch(event, given):
+    if event == "pickle.find_class" or event in ("socket.bind", "socket.connect"):
+        sys.stderr.write(f"watched {event} {given[1:]}\\n")
+sys.addaudithook(watch)
+"""
+
+
+def test_no_pickle_is_read_from_a_socket_and_nobody_is_called(moods) -> None:
+    script = WATCHED + "from bertworks.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    running = Running("--model", f"a={moods}", "--allow-swap", start=("-c", script))
+    while "listening" not in running.said:  # what torch reads of its own files comes before
+        assert running.process.stderr is not None
+        running.introduced.append(running.said)
+        running.said = running.process.stderr.readline()
+    running.address = running.said.split("//")[1].split(";")[0]
+    bound = [line for line in running.introduced if line.startswith("watched socket")]
+    assert bound == ["watched socket.bind (('127.0.0.1', 0),)\n"]
+    running.wait()
+    body = pickle.dumps({"inputs": print})
+    for kind in ("application/json", "application/octet-stream"):
+        connection = http.client.HTTPConnection(running.address, timeout=20)
+        connection.request("POST", "/embed", body, {"content-type": kind})
+        assert answer_of(connection)[0] in (400, 415)
+    assert running.ask("POST", "/embed", {"inputs": TEXTS})[0] == 200
+    assert running.ask("POST", "/models/a", {"path": str(moods)})[0] == 200
+    running.process.terminate()
+    _, said = running.process.communicate()
+    assert running.process.returncode == 0
+    assert "watched" not in said + "".join(running.introduced[len(bound) :]), said
+
+
+def test_a_pickle_that_is_read_is_seen() -> None:
+    code = f"{WATCHED}import pickle; pickle.loads({pickle.dumps(print)!r})"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stderr == "watched pickle.find_class ('print',)\n"
 
 
 def test_a_request_of_as_many_texts_as_are_allowed_is_answered(service) -> None:
@@ -126,6 +213,34 @@ def test_a_port_that_is_taken_is_said_before_a_model_is_opened(command, tmp_path
         port = taken.getsockname()[1]
         ended = command("serve", "--model", tmp_path / "nowhere", "--port", port)
     assert f"cannot listen on 127.0.0.1 port {port}: Address already in use" in ended.refusal(2)
+
+
+def test_a_service_answers_to_its_own_names_only(service) -> None:
+    for host, status in (("localhost", 200), ("127.0.0.1:1", 200), ("evil.example", 421)):
+        connection = http.client.HTTPConnection(service.address, timeout=20)
+        connection.request("GET", "/readyz", headers={"host": host})
+        assert answer_of(connection)[0] == status
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed", "expected"),
+    [
+        ("127.0.0.1", (), (*OWN_HOSTS, "127.0.0.1")),
+        ("127.8.0.1", (), (*OWN_HOSTS, "127.8.0.1")),
+        ("127.0.0.1", ("www.example.org",), (*OWN_HOSTS, "127.0.0.1", "www.example.org")),
+        ("0.0.0.0", (), ("*",)),
+        ("0.0.0.0", ("a.example", "[::2]"), (*OWN_HOSTS, "0.0.0.0", "a.example", "[::2]")),
+        ("::1", ("*",), (*OWN_HOSTS, "::1", "*")),
+    ],
+)
+def test_other_names_are_those_that_are_allowed(host, allowed, expected) -> None:
+    assert _hosts(host, allowed) == expected
+
+
+@pytest.mark.parametrize("name", ["http://a.example", "a.example/x", "*.example", "a b"])
+def test_what_is_no_name_of_a_host_is_refused(command, moods, name: str) -> None:
+    ended = command("serve", "--model", moods, "--allowed-hosts", name, "--port", 0)
+    assert f"--allowed-hosts {name} is no name of a host" in ended.refusal(2)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.4"])

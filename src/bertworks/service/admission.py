@@ -19,6 +19,11 @@ from bertworks.service.failures import Failure
 
 MOST_PARTS = 1 << 16  # lists, objects and names of one body
 STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')  # in JSON
+TOKEN = r"[\w!#$%&'*+.^`|~-]++"
+PARAMETER = re.compile(  # nothing in it is tried twice, however long a header is
+    rf'[ \t]*+;[ \t]*+(?:({TOKEN})=({TOKEN}|"(?:[^"\\]|\\.)*+"))?+', re.ASCII
+)
+JSON_TYPE = re.compile(rf"application/json(?:{PARAMETER.pattern})*+", re.ASCII | re.IGNORECASE)
 SHOWN = 200  # characters of another's complaint that are passed on
 
 
@@ -139,15 +144,16 @@ def require_json(headers: Headers) -> None:
         raise Failure(
             "wrong_content_type", f"the body is packed as {coding!r:.60}; send it unpacked"
         )
-    kind, _, rest = headers.get("content-type", "").partition(";")
-    charset = rest.strip().lower().removeprefix("charset=").strip('"')
-    if kind.strip().lower() != "application/json":
+    given = headers.get("content-type", "")
+    if not JSON_TYPE.fullmatch(given):
         raise Failure(
             "wrong_content_type",
-            f"the content type is {kind!r:.60}; send JSON with content-type: application/json",
+            f"the content type is {given!r:.60}; send JSON with content-type: application/json",
         )
-    if charset not in ("", "utf-8", "utf8"):
-        raise Failure("wrong_content_type", f"the charset is {charset!r:.60}; send UTF-8")
+    for name, value in PARAMETER.findall(given):
+        charset = value.strip('"').lower()
+        if name.lower() == "charset" and charset not in ("utf-8", "utf8"):
+            raise Failure("wrong_content_type", f"the charset is {charset!r:.60}; send UTF-8")
 
 
 def decode(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:

@@ -8,6 +8,7 @@ from functools import cached_property
 from threading import Lock
 from time import monotonic
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import numpy as np
@@ -104,13 +105,16 @@ class Asker:
             return await self._decode(body, decoder)
 
     async def convert(
-        self, request: Request, decoder: "msgspec.json.Decoder[Any]", write: Callable[[Any], bytes]
+        self,
+        request: Request,
+        decoder: "msgspec.json.Decoder[Any]",
+        write: Callable[[Any], Response],
     ) -> Response:
         """Answer a request that needs no queue by what a function makes of its body."""
         with self.door.enter() as take:
             asked = await self._decode(await self._body(request, take), decoder)
-            content = await self.off_loop(write, asked)
-        return Response(content, media_type="application/json")
+            response: Response = await self.off_loop(write, asked)
+        return response
 
     def require_room(self, inputs: Sequence[Any]) -> None:
         """Refuse more than one request may bring."""
@@ -140,7 +144,7 @@ class Asker:
         num_tokens, num_cut = answered.num_tokens, sum(answered.is_cut)
         name, num_items = answered.served.name, len(answered.answers)
         self.metrics.read(name, num_tokens=num_tokens, num_items=num_items, num_cut=num_cut)
-        headers = {"x-compute-tokens": str(num_tokens), "x-truncated": str(num_cut)}
+        headers = told_by_headers(answered.served, num_tokens=num_tokens, num_cut=num_cut)
         return Response(content, headers=headers, media_type="application/json")
 
     async def _body(self, request: Request, take: Callable[[int], None]) -> bytes:
@@ -189,6 +193,16 @@ class Asker:
                 require_short(num_numbers, most=self.limits.max_numbers)
             items += found
         return items
+
+
+def told_by_headers(served: ServedModel, *, num_tokens: int, num_cut: int) -> dict[str, str]:
+    """Return what every answer of a model says of itself, whatever the shape of its body is."""
+    return {
+        "x-bertworks-model": quote(served.name, safe="/@"),
+        "x-bertworks-revision": served.revision,
+        "x-compute-tokens": str(num_tokens),
+        "x-truncated": str(num_cut),
+    }
 
 
 async def wait_for(jobs: Sequence[Job], receive: Receive, deadline: float) -> list[Any]:

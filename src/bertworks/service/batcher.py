@@ -43,6 +43,7 @@ class Batcher:
         *,
         warm_up: Item | None = None,
         on_give_up: Callable[[], None] | None = None,
+        on_batch: Callable[[Batch], None] = lambda batch: None,
     ) -> None:
         self.num_submitted = 0
         self.num_refused = 0  # jobs for which there was no room
@@ -56,6 +57,7 @@ class Batcher:
         self._limits = limits
         self._warm_up = warm_up  # must always succeed; None: soundness is taken for granted
         self._on_give_up = on_give_up
+        self._on_batch = on_batch  # told of each that is begun
         self._pace = Pace(least=limits.batch_tokens // 2)  # what full batches can do
         self._line = WaitingLine(limits.batch_tokens)
         self._changed = Condition()
@@ -214,6 +216,7 @@ class Batcher:
         batch = self._line.take(now=time.monotonic())
         worker.held.update(batch.jobs, batch.expired)
         worker.begin(batch.num_tokens)
+        self._on_batch(batch)
         self.num_batches += bool(batch.jobs)
         self.num_tokens += batch.num_tokens
         return batch

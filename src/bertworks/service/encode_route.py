@@ -22,6 +22,7 @@ def shape(request: EncodeRequest, answered: Answered) -> EncodeAnswer:
     answer = EncodeAnswer(
         status=200,
         model=answered.served.name,
+        revision=answered.served.revision,
         usage=Usage(answered.num_tokens),
         truncated=answered.is_cut,
         id=request.id,

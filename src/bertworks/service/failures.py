@@ -10,11 +10,13 @@ STATUSES = {
     "method_not_allowed": 405,
     "too_large": 413,  # body, items or text
     "wrong_content_type": 415,
+    "wrong_host": 421,  # the service is not called so
     "bad_value": 422,  # read, but it makes no sense
     "cannot_do": 422,  # the model has no such ability
     "overloaded": 429,
     "failed": 500,
     "not_finite": 500,  # the network's numbers are no numbers
+    "loading": 503,  # the models are still being opened
     "stopping": 503,
     "worker_lost": 503,
     "too_late": 504,  # waited longer than its deadline

@@ -10,6 +10,13 @@ Scheme = Literal["float", "base64"]
 Direction = Literal["Right", "right"]
 
 
+class PromptUsage(Struct):
+    """How many tokens were read, as OpenAI and Jina call them."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
 # OpenAI
 
 
@@ -31,20 +38,14 @@ class OpenAIVector(Struct):
     embedding: list[float] | str
 
 
-class OpenAIUsage(Struct):
-    """How many tokens were read."""
-
-    prompt_tokens: int
-    total_tokens: int
-
-
 class OpenAIAnswer(Struct):
     """One vector for each text, in order."""
 
     object: Literal["list"]
     data: list[OpenAIVector]
     model: str
-    usage: OpenAIUsage
+    revision: str
+    usage: PromptUsage
     truncated: list[bool]
 
 
@@ -206,21 +207,15 @@ class RankedDocument(Struct, omit_defaults=True):
     document: DocumentText | None = None
 
 
-class RerankUsage(Struct):
-    """How many tokens were read."""
-
-    prompt_tokens: int
-    total_tokens: int
-
-
 class RerankDocumentsAnswer(Struct):
     """The documents, best first."""
 
     id: str
     model: str
+    revision: str
     object: Literal["list"]
     results: list[RankedDocument]
-    usage: RerankUsage
+    usage: PromptUsage
     truncated: list[bool]
     meta: Row
 
@@ -250,6 +245,7 @@ class EncodeAnswer(Struct, omit_defaults=True):
 
     status: int
     model: str
+    revision: str
     usage: Usage
     truncated: list[bool]
     id: int | str | None = None

@@ -1,5 +1,6 @@
 """The work that waits: items, ready to be computed, and the answers they are promised."""
 
+import time
 from collections.abc import Hashable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -23,3 +24,4 @@ class Job:
     item: Item
     deadline: float  # on the monotonic clock; later it is not begun
     answer: "Future[Any]" = field(default_factory=Future)
+    came: float = field(default_factory=time.monotonic)

@@ -2,19 +2,21 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Any, Self
 
 from bertworks.core.artifact import MANIFEST, read_manifest, sha256_of
 from bertworks.core.errors import ArtifactError, BertworksError, UsageError
-from bertworks.model.encoder import Encoder
 from bertworks.service.answers import Answers
 from bertworks.service.batcher import Batcher, BatchLimits
 from bertworks.service.failures import Failure
+from bertworks.service.histograms import BatchMeasures
 from bertworks.service.jobs import Item
 from bertworks.service.pieces import Piece
+from bertworks.serving.onnx_encoder import OnnxEncoder
 from bertworks.serving.predictor import Predictor, load
 
 NAME = re.compile(r"[\w.@/-]{1,100}")
@@ -42,6 +44,7 @@ class ServedModel:
         *,
         revision: str = "",
         limits: BatchLimits | None = None,
+        measures: BatchMeasures | None = None,
         on_give_up: Callable[[], None] | None = None,
     ) -> None:
         limits = limits or BatchLimits()
@@ -53,7 +56,14 @@ class ServedModel:
         self.abilities = self._answers.abilities
         self.prepare = self._answers.prepare
         self.compute = self._answers.compute
-        self.batcher = Batcher(self.compute, limits, warm_up=self._trial(), on_give_up=on_give_up)
+        self.measures = measures or BatchMeasures()
+        self.batcher = Batcher(
+            self._compute_in_time,
+            limits,
+            warm_up=self._trial(),
+            on_give_up=on_give_up,
+            on_batch=self.measures.begin,
+        )
         self._count_before: Callable[[str], int] = lambda name: 0  # of those that it replaced
 
     def start(self) -> None:
@@ -114,17 +124,27 @@ class ServedModel:
             "normalize": recipe.normalize,
             "prompts": dict(recipe.prompts),
             "default_prompt": recipe.default_prompt,
-            "backend": "torch" if isinstance(predictor.model.encoder, Encoder) else "onnx",
+            "backend": "onnx" if isinstance(predictor.model.encoder, OnnxEncoder) else "torch",
             "device": predictor.machine.device.type,
-            "precision": predictor.machine.precision,
+            "precision": precision_of(predictor),
         }
+
+    def _compute_in_time(self, key: Hashable, contents: list[Any]) -> list[Any]:
+        """Compute, and note how long that takes."""
+        begun = time.monotonic()
+        answers = self.compute(key, contents)
+        self.measures.computed.add(time.monotonic() - begun)
+        return answers
 
     def _trial(self) -> Item:
         return self.prepare("embed", [TRIAL], {})[0]
 
 
 class Models:
-    """The models of a service by their names; the first answers where none is named."""
+    """The models of a service by their names; the first answers where none is named.
+
+    They are opened by `load`.
+    """
 
     def __init__(
         self,
@@ -134,19 +154,16 @@ class Models:
         limits: BatchLimits | None = None,
         drain: float = 30.0,
     ) -> None:
+        self.is_loaded = False
         self.is_stopping = False
         self.on_give_up: Callable[[], None] | None = None  # called when a worker is lost for good
+        self._folders = dict(folders)
         self._open_predictor = open_predictor
         self._limits = limits or BatchLimits()
         self._drain = drain
         self._is_swapping = Lock()
+        self._measures: dict[str, BatchMeasures] = {}  # of models by name, whichever has it
         self._models: dict[str, ServedModel] = {}
-        try:
-            for name, folder in folders.items():
-                self._models[name] = self._start(name, folder)
-        except BaseException:
-            self.stop(0.0)
-            raise
 
     @classmethod
     def open(
@@ -158,12 +175,40 @@ class Models:
         drain: float = 30.0,
     ) -> Self:
         """Open the models that are given as PATH or NAME=PATH."""
-        return cls(named_folders(specs), open_predictor, limits=limits, drain=drain)
+        models = cls(named_folders(specs), open_predictor, limits=limits, drain=drain)
+        models.load()
+        return models
+
+    def load(self, *, last: Callable[[], None] = lambda: None) -> None:
+        """Open all models, one after the other; one that cannot be served is an error.
+
+        `last` is done before anybody is let in. When the service stops meanwhile, the rest are not
+        opened.
+        """
+        try:
+            for name, folder in self._folders.items():
+                if self.is_stopping:
+                    return
+                self._models[name] = self._start(name, folder)
+            last()
+        except BaseException:
+            self.stop(0.0)
+            raise
+        self.is_loaded = True
+
+    def require_loaded(self) -> None:
+        """Refuse what comes before all models are opened."""
+        if not self.is_loaded:
+            raise Failure(
+                "loading",
+                f"{len(self._models)} of {len(self._folders)} models are opened; ask again soon",
+                retry_after=1,
+            )
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all models, in the order in which they were given."""
-        return tuple(self._models)
+        return tuple(self._folders)
 
     def __iter__(self) -> Iterator[ServedModel]:
         return iter(tuple(self._models.values()))
@@ -171,10 +216,12 @@ class Models:
     @property
     def is_ready(self) -> bool:
         """Whether every model can answer, and goes on to."""
-        return not self.is_stopping and all(model.batcher.is_ready for model in self)
+        is_open = self.is_loaded and not self.is_stopping
+        return is_open and all(model.batcher.is_ready for model in self)
 
     def get(self, name: str | None = None) -> ServedModel:
         """Return a model by its name; without one, the first."""
+        self.require_loaded()
         found = self._models.get(self.names[0] if name is None else name)
         if found is None:
             known = ", ".join(self.names)
@@ -220,6 +267,7 @@ class Models:
             self._open_predictor(folder),
             revision=revision_of(folder),
             limits=self._limits,
+            measures=self._measures.setdefault(name, BatchMeasures()),
             on_give_up=self._give_up,
         )
         model.start()
@@ -236,7 +284,7 @@ def named_folders(specs: Sequence[str]) -> dict[str, Path]:
     for spec in specs:
         name, is_named, path = spec.partition("=")
         if not is_named or Path(spec).exists():
-            path, name = spec, Path(spec).resolve().name
+            path, name = spec, _name_of(Path(spec))
         if not NAME.fullmatch(name):
             raise UsageError(f"--model {spec} has no name that clients can give; say NAME={path}")
         if name in found:
@@ -247,11 +295,24 @@ def named_folders(specs: Sequence[str]) -> dict[str, Path]:
     return found
 
 
+def _name_of(folder: Path) -> str:
+    """Return the name of a folder, of a link its own."""
+    return folder.resolve().name if folder.name in ("", "..") else folder.name
+
+
+def precision_of(predictor: Predictor) -> str:
+    """Return the kind of numbers in which most of the network is computed."""
+    encoder: Any = predictor.model.encoder
+    if isinstance(encoder, OnnxEncoder):
+        return encoder.precision
+    return predictor.machine.precision
+
+
 def revision_of(folder: Path) -> str:
     """Return what tells a folder's weights from others: the beginning of a sha256."""
     if (folder / MANIFEST).is_file():
         return read_manifest(folder)["sha256"][:SHOWN]
     digest = hashlib.sha256()
-    for file in sorted(folder.rglob("*.safetensors")):
+    for file in sorted([*folder.rglob("*.safetensors"), *folder.rglob("*.onnx")]):
         digest.update(sha256_of(file).encode())
     return digest.hexdigest()[:SHOWN]

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -13,11 +12,11 @@ from bertworks.service.foreign_schemas import (
     ModelList,
     OpenAIAnswer,
     OpenAIRequest,
-    OpenAIUsage,
     OpenAIVector,
+    PromptUsage,
 )
 from bertworks.service.models import ServedModel
-from bertworks.service.operations import JSON, Operation, answering
+from bertworks.service.operations import Operation, answering, as_json
 from bertworks.service.vector_shapes import as_written
 
 FAMILY = "OpenAI"
@@ -46,7 +45,8 @@ def shape(request: OpenAIRequest, answered: Answered) -> OpenAIAnswer:
             for number, vector in enumerate(answered.answers)
         ],
         model=answered.served.name,
-        usage=OpenAIUsage(count, count),
+        revision=answered.served.revision,
+        usage=PromptUsage(count, count),
         truncated=answered.is_cut,
     )
 
@@ -54,13 +54,12 @@ def shape(request: OpenAIRequest, answered: Answered) -> OpenAIAnswer:
 async def list_models(request: Request, asker: Asker) -> Response:
     """Tell which models are served."""
     cards = ModelList("list", [card_of(served) for served in asker.models])
-    return Response(msgspec.json.encode(cards), media_type=JSON)
+    return as_json(cards)
 
 
 async def describe_model(request: Request, asker: Asker) -> Response:
     """Tell of one model."""
-    served = asker.models.get(request.path_params["name"])
-    return Response(msgspec.json.encode(card_of(served)), media_type=JSON)
+    return as_json(card_of(asker.models.get(request.path_params["name"])))
 
 
 def card_of(served: ServedModel) -> ModelCard:

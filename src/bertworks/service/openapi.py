@@ -11,12 +11,12 @@ import msgspec
 
 from bertworks.core import __version__
 from bertworks.service.failures import STATUSES
-from bertworks.service.operations import JSON, OF_MODELS, Operation
+from bertworks.service.operations import JSON, Operation
 from bertworks.service.probes import OPEN_PATHS
 from bertworks.service.schemas import ErrorAnswer
 
 REFERENCE = "#/components/schemas/{name}"
-ALWAYS = ("failed",)  # any operation may end so
+ALWAYS = ("bad_request", "wrong_host", "failed")  # any operation may end so
 STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
     "h2{margin-top:2rem}code,pre{font-size:.9em}summary{cursor:pointer}pre{overflow:auto}"
@@ -101,13 +101,13 @@ def _answer(operation: Operation, of_kind: dict[str, Any]) -> dict[str, Any]:
         "description": "The answer.",
         "content": {operation.media: {"schema": schema}},
     }
-    if set(OF_MODELS) <= set(operation.codes):
-        answer["headers"] = {name: _header(meaning) for name, meaning in TOLD.items()}
+    if operation.tells_model:
+        answer["headers"] = {name: _header(*told) for name, told in TOLD.items()}
     return answer
 
 
-def _header(meaning: str) -> dict[str, Any]:
-    return {"description": meaning, "schema": {"type": "integer"}}
+def _header(meaning: str, kind: str = "integer") -> dict[str, Any]:
+    return {"description": meaning, "schema": {"type": kind}}
 
 
 def _errors(
@@ -115,6 +115,7 @@ def _errors(
 ) -> dict[str, dict[str, Any]]:
     """Return what each status of failures means; they all look alike."""
     codes = {*operation.codes, *ALWAYS, *(["unauthorized"] if asks_key else [])}
+    codes |= {"loading"} if operation.needs_models else set()
     by_status: dict[int, list[str]] = {}
     for code in sorted(codes):
         by_status.setdefault(STATUSES[code], []).append(code)
@@ -122,15 +123,17 @@ def _errors(
         str(status): {
             "description": f"The code is {' or '.join(found)}.",
             "content": {JSON: {"schema": error}},
-            **({"headers": RETRY} if status == STATUSES["overloaded"] else {}),
+            **({"headers": RETRY} if status in (429, 503) else {}),
         }
         for status, found in sorted(by_status.items())
     }
 
 
 TOLD = {
-    "x-compute-tokens": "How many tokens were read.",
-    "x-truncated": "How many inputs were cut.",
+    "x-bertworks-model": ("Which model answered; what is not ASCII is percent-encoded.", "string"),
+    "x-bertworks-revision": ("Which weights it has.", "string"),
+    "x-compute-tokens": ("How many tokens were read.", "integer"),
+    "x-truncated": ("How many inputs were cut.", "integer"),
 }
 RETRY = {"Retry-After": _header("Seconds to wait.")}
 

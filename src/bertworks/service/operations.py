@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -36,7 +37,14 @@ class Operation:
     answer: Any = None  # the type of what comes back; None: it is no JSON
     media: str = JSON
     codes: tuple[str, ...] = ()  # of failures
+    needs_models: bool = True  # whether it waits until they are opened
+    tells_model: bool = False  # whether headers say which model answered, and what it read
     places: Mapping[str, Sequence[str]] = field(default_factory=dict)  # what may stand in the path
+
+
+def as_json(value: Any) -> Response:
+    """Return what is told as JSON."""
+    return Response(msgspec.json.encode(value), media_type=JSON)
 
 
 def answering(
@@ -55,4 +63,5 @@ def answering(
         request=exchange.request,
         answer=answer,
         codes=OF_MODELS,
+        tells_model=True,
     )

@@ -218,6 +218,7 @@ def _pipeline(path: str, handle: Callable[..., Any], *codes: str) -> Operation:
         request=PipelineRequest,
         answer=list[Any] | dict[str, Any],
         codes=(*OF_MODELS, *codes),
+        tells_model=True,
         places={"task": tuple(PIPELINES)},
     )
 

@@ -4,7 +4,6 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,27 +11,28 @@ from bertworks.core import __version__
 from bertworks.service.asking import NUM_READERS, Asker
 from bertworks.service.failures import Failure
 from bertworks.service.metrics import CONTENT_TYPE
-from bertworks.service.operations import JSON, OF_BODIES, Operation
+from bertworks.service.operations import OF_BODIES, Operation, as_json
 from bertworks.service.schemas import Info, Status, Swapped, SwapRequest, decoder_of
 
 FAMILY = "service"
 OPEN_PATHS = frozenset({"/livez", "/readyz"})  # no key is asked here
 SWAP = decoder_of(SwapRequest)
-DTYPES = {"fp32": "float32", "bf16": "bfloat16"}
+DTYPES = {"fp32": "float32", "bf16": "bfloat16", "int8": "int8"}
 
 
 async def live(request: Request, asker: Asker) -> Response:
     """Tell that the process lives, whatever its models do."""
-    return _json(Status("alive"))
+    return as_json(Status("alive"))
 
 
 async def ready(request: Request, asker: Asker) -> Response:
     """Tell that every model can answer."""
     if asker.models.is_stopping:
         raise Failure("stopping", "the service stops and takes no more", retry_after=1)
+    asker.models.require_loaded()
     if not asker.models.is_ready:
         raise Failure("worker_lost", "a model cannot answer now; ask again soon", retry_after=1)
-    return _json(Status("ready"))
+    return as_json(Status("ready"))
 
 
 async def info(request: Request, asker: Asker) -> Response:
@@ -52,9 +52,9 @@ async def info(request: Request, asker: Asker) -> Response:
         tokenization_workers=NUM_READERS,
         version=__version__,
         models=models,
-        asks_for_key="authorization" in request.headers,
+        asks_for_key=request.app.state.has_keys,
     )
-    return _json(told)
+    return as_json(told)
 
 
 def _type_of(info: dict[str, Any]) -> dict[str, Any]:
@@ -79,11 +79,7 @@ async def swap(request: Request, asker: Asker) -> Response:
     asker.models.get(name)
     asked: SwapRequest = await asker.read(request, SWAP)
     new = await asyncio.to_thread(asker.models.swap, name, Path(asked.path))
-    return _json(Swapped(name, new.revision))
-
-
-def _json(value: Any) -> Response:
-    return Response(msgspec.json.encode(value), media_type=JSON)
+    return as_json(Swapped(name, new.revision))
 
 
 OPERATIONS = (
@@ -92,6 +88,7 @@ OPERATIONS = (
         method="GET",
         summary="Tell that the process lives.",
         handle=live,
+        needs_models=False,
         family=FAMILY,
         answer=Status,
     ),
@@ -100,18 +97,20 @@ OPERATIONS = (
         method="GET",
         summary="Tell that every model can answer.",
         handle=ready,
+        needs_models=False,
         family=FAMILY,
         answer=Status,
-        codes=("worker_lost", "stopping"),
+        codes=("loading", "worker_lost", "stopping"),
     ),
     Operation(
         path="/health",
         method="GET",
         summary="Tell that every model can answer.",
         handle=ready,
+        needs_models=False,
         family="text-embeddings-inference",
         answer=Status,
-        codes=("worker_lost", "stopping"),
+        codes=("loading", "worker_lost", "stopping"),
     ),
     Operation(
         path="/info",
@@ -126,6 +125,7 @@ OPERATIONS = (
         method="GET",
         summary="Give counts as Prometheus reads them.",
         handle=metrics,
+        needs_models=False,
         family=FAMILY,
         media="text/plain",
     ),

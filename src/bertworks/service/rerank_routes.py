@@ -9,12 +9,12 @@ import numpy as np
 from bertworks.service.asking import Answered, Exchange, Question
 from bertworks.service.foreign_schemas import (
     DocumentText,
+    PromptUsage,
     Rank,
     RankedDocument,
     RerankDocumentsAnswer,
     RerankDocumentsRequest,
     RerankRequest,
-    RerankUsage,
 )
 from bertworks.service.models import ServedModel
 from bertworks.service.operations import Operation, answering
@@ -48,9 +48,10 @@ def shape_documents(
     return RerankDocumentsAnswer(
         id=answered.served.revision,
         model=answered.served.name,
+        revision=answered.served.revision,
         object="list",
         results=[RankedDocument(place, scores[place], shown[place]) for place in best],
-        usage=RerankUsage(answered.num_tokens, answered.num_tokens),
+        usage=PromptUsage(answered.num_tokens, answered.num_tokens),
         truncated=answered.is_cut,
         meta={"api_version": {"version": version}, "billed_units": {"search_units": 1}},
     )

@@ -96,8 +96,11 @@ class AttentionAnswer(Struct):
     """The pieces, and how much each looks at each: by layer, attention head, looking, seen."""
 
     model: str
+    revision: str
     pieces: list[Row]
     layers: list[list[list[list[float]]]]
+    usage: Usage
+    truncated: list[bool]
 
 
 class Status(Struct):

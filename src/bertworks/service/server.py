@@ -1,25 +1,33 @@
 """The process that listens: it takes a port, answers, and leaves without breaking its word."""
 
 import gc
+import re
 import socket
 from asyncio import TimerHandle
+from collections.abc import Callable
+from functools import partial
+from http import HTTPStatus
 from ipaddress import ip_address
-from threading import Timer
+from threading import Thread, Timer
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
+from starlette.responses import Response
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from bertworks.core.errors import BertworksError, UsageError
 from bertworks.service.failures import Failure
-from bertworks.service.http_app import response_of
+from bertworks.service.guards import SAFE_HEADERS
 from bertworks.service.models import Models
+from bertworks.service.refusals import response_of
 
 NOTICE = 1.0  # seconds in which the service says that it leaves, and still answers
 BACKLOG = 2048  # connections that wait to be taken
 HEADERS = 10.0  # seconds in which a connection says what it wants
 LONGEST_HEAD = 64 << 10  # bytes
+OFFER = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
+UNREADABLE = "what came is no request that can be read; send HTTP/1.1"
 IDLE = 30  # seconds that a connection is kept without a request, or unread
 
 
@@ -54,14 +62,24 @@ def is_local(host: str) -> bool:
         return host == "localhost"
 
 
-def serve(app: Any, taken: socket.socket, models: Models, *, drain: float) -> None:
-    """Answer until a signal comes; then finish what was begun, within some seconds."""
+def serve(
+    app: Any,
+    taken: socket.socket,
+    models: Models,
+    *,
+    drain: float,
+    on_ready: Callable[[], None] = lambda: None,
+    on_unreadable: Callable[[], None] = lambda: None,
+) -> None:
+    """Open the models behind a port that tells so; answer until a signal comes, and finish."""
     config = uvicorn.Config(
         app,
-        http=PatientProtocol,
+        http=cast(Any, partial(PatientProtocol, on_unreadable=on_unreadable)),
         loop="uvloop",
+        lifespan="off",
         ws="none",
         log_config=None,
+        log_level="error",  # what clients do wrong is counted, not written
         access_log=False,
         server_header=False,
         proxy_headers=False,
@@ -69,18 +87,51 @@ def serve(app: Any, taken: socket.socket, models: Models, *, drain: float) -> No
         timeout_keep_alive=IDLE,
         timeout_graceful_shutdown=max(round(drain), 1),
     )
-    gc.collect()
-    gc.freeze()  # what is there by now stays, and need not be looked through again and again
     server = _Server(config, models)
     models.on_give_up = server.give_up
+    opening = _Opening(models, on_ready=on_ready, on_failure=server.leave)
+    opening.start()
     try:
         server.run(sockets=[taken])
     finally:
-        models.stop(0.0 if server.has_given_up else drain)
+        patience = 0.0 if server.force_exit else drain
+        opening.join(patience)
+        models.stop(patience)
+    if opening.error is not None:
+        raise opening.error
     if server.has_given_up:
         raise BertworksError(
             "the service ends, for its worker was lost again and again; the lines above tell why"
         )
+
+
+class _Opening(Thread):
+    """Opens the models while the port says that they are not there yet."""
+
+    def __init__(
+        self, models: Models, *, on_ready: Callable[[], None], on_failure: Callable[[], None]
+    ) -> None:
+        super().__init__(name="bertworks-opening", daemon=True)
+        self.error: BaseException | None = None
+        self._models = models
+        self._on_ready = on_ready
+        self._on_failure = on_failure
+
+    def run(self) -> None:
+        """Open them all, or note why that cannot be done."""
+        try:
+            self._models.load(last=_keep_what_is_there)
+            if self._models.is_loaded:
+                self._on_ready()
+        except BaseException as error:
+            self.error = error
+            self._on_failure()
+
+
+def _keep_what_is_there() -> None:
+    """Spare the collector of garbage from looking through the models again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 class PatientProtocol(HttpToolsProtocol):
@@ -90,13 +141,15 @@ class PatientProtocol(HttpToolsProtocol):
     reading_patience = IDLE
     longest_head = LONGEST_HEAD
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
+    def __init__(self, *arguments: Any, on_unreadable: Callable[[], None], **named: Any) -> None:
         super().__init__(*arguments, **named)
+        self._on_unreadable = on_unreadable
         self._alarm: TimerHandle | None = None
         self._reading_alarm: TimerHandle | None = None
         self._num_begun = 0  # requests
         self._is_open = False  # a request has begun and not ended
         self._head: int | None = None  # bytes of a head, but those that came with its first
+        self._is_over = False  # nothing that comes is read any more
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for a first request."""
@@ -105,12 +158,14 @@ class PatientProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take a part of a request; who sends something else is not waited for either."""
+        if self._is_over:
+            return
         num_begun = self._num_begun
-        super().data_received(data)
+        super().data_received(data if self._is_in_body else _without_offer(data))
         if self._head is not None and num_begun == self._num_begun:
             self._head += len(data)
             if self._head > self.longest_head:
-                self.send_400_response(f"The head is longer than {self.longest_head} bytes.")
+                self._refuse(self._too_long)
         has_answered = self.cycle is None or self.cycle.response_complete
         is_waiting = self._alarm is not None or self.timeout_keep_alive_task is not None
         if has_answered and not self._is_open and not is_waiting:
@@ -126,6 +181,9 @@ class PatientProtocol(HttpToolsProtocol):
         """Wait no longer: the body has a time limit of its own."""
         self._head = None
         self._rest()
+        if len(self.url) + sum(len(n) + len(v) + 4 for n, v in self.headers) > self.longest_head:
+            self._refuse(self._too_long)
+            raise ValueError(self._too_long)  # for the parser to stop
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -159,12 +217,41 @@ class PatientProtocol(HttpToolsProtocol):
             self._reading_alarm.cancel()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP as all else is refused, and hang up."""
-        response = response_of(Failure("bad_request", msg))
-        headers = [*response.raw_headers, (b"connection", b"close")]
-        lines = [b"HTTP/1.1 400 Bad Request", *(b": ".join(header) for header in headers), b"", b""]
-        self.transport.write(b"\r\n".join(lines) + bytes(response.body))
+        """Refuse what the parser cannot read."""
+        self._refuse(UNREADABLE)
+
+    def _refuse(self, message: str) -> None:
+        """Refuse what is no HTTP as all else is refused, and hang up.
+
+        Who sent a whole request before is answered first, or he would take the one for the other.
+        """
+        if self._is_over or self.transport.is_closing():
+            return
+        self._is_over = True
+        self._on_unreadable()
+        if self._is_answering():
+            self.cycle.keep_alive = False
+            return
+        if self.cycle is not None:
+            cast(dict[str, Any], self.cycle.scope)["is_unreadable"] = True
+        if self.cycle is None or not self.cycle.response_complete or not self._is_in_body:
+            self.transport.write(_as_bytes(response_of(Failure("bad_request", message))))
         self.transport.close()
+
+    def _is_answering(self) -> bool:
+        """Tell whether a request is being answered, other than one whose body cannot be read."""
+        if self.cycle is None or self.cycle.response_complete:
+            return False
+        is_read = self.cycle.response_started or not self.cycle.more_body
+        return is_read or bool(self.pipeline)
+
+    @property
+    def _is_in_body(self) -> bool:
+        return self._is_open and self._head is None
+
+    @property
+    def _too_long(self) -> str:
+        return f"the head of the request is longer than {self.longest_head} bytes; send less"
 
     def _wait(self) -> None:
         self._rest()
@@ -188,6 +275,20 @@ class PatientProtocol(HttpToolsProtocol):
         self._reading_alarm = self.loop.call_later(self.reading_patience, look)
 
 
+def _without_offer(data: bytes) -> bytes:
+    """Rename the offer of another protocol, or the parser takes the body for words of that."""
+    end = data.find(b"\r\n\r\n")
+    found = OFFER.search(data, 0, len(data) if end < 0 else end)
+    return data if found is None else data[: found.start()] + b"\r\nx-offer:" + data[found.end() :]
+
+
+def _as_bytes(response: Response) -> bytes:
+    headers = {**SAFE_HEADERS, **response.headers, "connection": "close"}
+    status = f"{response.status_code} {HTTPStatus(response.status_code).phrase}"
+    lines = [f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in headers.items())]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + bytes(response.body)
+
+
 class _Server(uvicorn.Server):
     """Uvicorn's server, which says for a while that it leaves before it takes no more."""
 
@@ -199,16 +300,25 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to leave; a second signal does not wait for anybody."""
         if self._models.is_stopping:
-            self.should_exit = self.force_exit = True
+            self.leave_at_once()
             return
         self._models.refuse_new()
-        notice = Timer(NOTICE, self._leave)
+        if not self._models.is_loaded:  # nobody was promised an answer
+            self.leave()
+            return
+        notice = Timer(NOTICE, self.leave)
         notice.daemon = True
         notice.start()
 
     def give_up(self) -> None:
         """Leave at once, for nothing can be answered any more."""
-        self.has_given_up = self.should_exit = self.force_exit = True
+        self.has_given_up = True
+        self.leave_at_once()
 
-    def _leave(self) -> None:
+    def leave_at_once(self) -> None:
+        """Leave, and wait for nobody."""
+        self.should_exit = self.force_exit = True
+
+    def leave(self) -> None:
+        """Take no more, and finish what was begun."""
         self.should_exit = True

@@ -77,7 +77,14 @@ def ask_attention(request: AttentionRequest, served: ServedModel) -> Sequence[Qu
 def shape_attention(request: AttentionRequest, answered: Answered) -> AttentionAnswer:
     """Tell the weights layer by layer."""
     (seen,) = answered.answers
-    return AttentionAnswer(answered.served.name, seen["pieces"], seen["weights"])
+    return AttentionAnswer(
+        model=answered.served.name,
+        revision=answered.served.revision,
+        pieces=seen["pieces"],
+        layers=seen["weights"],
+        usage=Usage(answered.num_tokens),
+        truncated=answered.is_cut,
+    )
 
 
 def shape(request: object, answered: Answered) -> TaskAnswer:

@@ -44,12 +44,13 @@ def choose_backend(
         raise UsageError("the backend onnx computes on the CPU; use --device cpu, or torch")
     if not _has_packages():
         raise MissingPackageError(f"the backend onnx {NEEDED}")
-    file = folder / FILE
-    if _is_int8(folder) and not cpu_runs_int8():
+    file, is_int8 = folder / FILE, _is_int8(folder)
+    if is_int8 and not cpu_runs_int8():
         say(f"warning: this CPU cannot compute {file} in int8; torch computes in fp32 instead")
         return
     session = open_session(file, OnnxSettings(threads=threads), owner=owner_of(folder))
-    model.encoder = OnnxEncoder(model.encoder, session)  # type: ignore[assignment]
+    encoder = OnnxEncoder(model.encoder, session, precision="int8" if is_int8 else "fp32")
+    model.encoder = encoder  # type: ignore[assignment]
 
 
 def _is_int8(folder: Path) -> bool:

@@ -1,7 +1,7 @@
 """An encoder that ONNX Runtime computes, called as the network in torch is."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -20,8 +20,11 @@ MOST_PADDING = 0.1  # of a rectangle
 class OnnxEncoder(nn.Module):
     """Texts in, one vector per token out; what heads read beside it stays in torch."""
 
-    def __init__(self, encoder: Encoder, session: Any) -> None:
+    def __init__(
+        self, encoder: Encoder, session: Any, *, precision: Literal["fp32", "int8"] = "fp32"
+    ) -> None:
         super().__init__()
+        self.precision = precision  # of most of its products
         self.config = encoder.config
         self.embeddings = encoder.embeddings  # a tied head reads the vectors of the pieces
         self.pooler = encoder.pooler

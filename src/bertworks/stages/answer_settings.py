@@ -87,6 +87,9 @@ class ServeSettings:
     """Port to listen on; 0 takes a free one, which is said."""
     api_key_file: Path | None = None
     """File with the keys that open the service, one in each line; by default none is asked for."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Names by which clients may call the service beside localhost, as a proxy passes them on, or *
+    for any; by default any where other machines are let in, and no other where not."""
     batch_tokens: Count | None = None
     """Most tokens that are computed at once; a longer text is computed alone; by default 1024 on a
     CPU and 16384 on a GPU."""
@@ -105,5 +108,7 @@ class ServeSettings:
     """Let clients exchange a model for that of another folder, by POST /models/NAME."""
     page: bool = True
     """Show a page to try the models with in a browser, at /."""
+    access_log: bool = False
+    """Say one line for each request: time, client, method, path, status, milliseconds."""
     machine: MachineSettings = MachineSettings()
     runtime: BackendSettings = BackendSettings()
