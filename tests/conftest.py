@@ -266,7 +266,8 @@ def browser() -> "Iterator[Browser]":
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        plain = ["--no-sandbox", "--disable-gpu"]
+        started = driver.chromium.launch(executable_path=chromium, args=plain)
         yield started
         started.close()
 

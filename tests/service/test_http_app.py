@@ -266,7 +266,7 @@ def test_nothing_but_the_probes_opens_without_the_key(locked) -> None:
             headers = {} if header is None else {"authorization": header}
             answer = client.request(method, path, headers=headers)
             assert answer.status_code == 401, (method, path, header)
-            asked = "Basic" if path == "/" or path.startswith("/page/") else "Bearer"
+            asked = "Basic" if path in ("/", "/docs") or path.startswith("/page/") else "Bearer"
             assert answer.headers["www-authenticate"].split()[0] == asked
             if method != "HEAD":
                 assert is_error(answer, "unauthorized")

@@ -1,6 +1,27 @@
 """Answers of tasks as other servers tell them."""
 
-from bertworks.service.label_shapes import candidates_of, entities_of, found_answers, labels_of
+import pytest
+
+from bertworks.service.failures import Failure
+from bertworks.service.label_shapes import (
+    LABELLING,
+    ability_for,
+    candidates_of,
+    entities_of,
+    found_answers,
+    labels_of,
+)
+from bertworks.service.models import ServedModel
+
+
+def test_a_task_that_is_named_tells_which_ability_is_meant(predictor_of) -> None:
+    served = ServedModel("m", predictor_of("classify", "match", "tag"))
+    assert ability_for(LABELLING, served) == "classify"
+    assert ability_for(LABELLING, served, task="match") == "match"
+    assert ability_for(LABELLING, served, task="tag") == "classify"  # who is told so later on
+    assert ability_for(["tag"], served, task="nobody") == "tag"
+    with pytest.raises(Failure, match="cannot choose"):
+        ability_for(["choose"], served, task="match")
 
 
 def test_labels_come_likeliest_first_whatever_the_task() -> None:

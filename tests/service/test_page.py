@@ -14,6 +14,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
+from bertworks.service.failures import STATUSES
 from bertworks.service.page import FOLDER, TYPES, page_routes
 
 FILES = {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.iterdir())}
@@ -165,7 +166,7 @@ def test_every_word_is_there_in_both_languages_with_the_same_places(word: str) -
 
 
 def test_the_chinese_words_are_chinese() -> None:
-    told = {word for word, said in WORDS.items() if re.search("[一-鿿、]", said["zh"])}
+    told = {word for word, said in WORDS.items() if re.search("[一-鿿、（]", said["zh"])}
     alike = {
         "language.other",
         "link.openapi.json",
@@ -188,3 +189,8 @@ def test_every_word_that_is_said_exists_and_every_word_is_said() -> None:
 @pytest.mark.parametrize("panel", PANELS)
 def test_every_panel_has_a_name_and_says_what_it_is_for(panel: str) -> None:
     assert {f"{panel}.name", f"{panel}.about"} <= WORDS.keys()
+
+
+@pytest.mark.parametrize("code", STATUSES)
+def test_every_refusal_of_the_service_has_words_of_the_page(code: str) -> None:
+    assert f"error.{code}" in WORDS

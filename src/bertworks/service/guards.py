@@ -73,10 +73,12 @@ class KeyCheck:
             await self._app(scope, receive, send)
             return
         refusal = Failure(
-            "unauthorized", "a key is needed; send it as the header authorization: Bearer KEY"
+            "unauthorized",
+            "a key is needed; send it as the header authorization: Bearer KEY, or give it to a "
+            "browser as the password, by loading the page again",
         )
         response = response_of(refusal)
-        if scope["path"] == "/" or scope["path"].startswith("/page/"):
+        if scope["path"] in ("/", "/docs") or scope["path"].startswith("/page/"):
             response.headers["www-authenticate"] = 'Basic realm="bertworks", charset="UTF-8"'
         await response(scope, receive, send)
 

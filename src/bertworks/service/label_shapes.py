@@ -5,19 +5,21 @@ from typing import Any
 
 from bertworks.service.failures import Failure
 from bertworks.service.models import ServedModel
+from bertworks.service.task_answers import KINDS_OF
 from bertworks.tokenizer.words import CONTINUATION
 
 LABELLING = ("classify", "match", "aspect", "relate", "score", "intent_slots")
 TAGGING = ("tag", "intent_slots")
 
 
-def ability_for(wanted: Sequence[str], served: ServedModel) -> str:
-    """Return the first of some abilities that a model has."""
-    for ability in wanted:
-        if ability in served.abilities:
-            return ability
-    can = ", ".join(sorted(served.abilities))
-    raise Failure("cannot_do", f"the model {served.name!r} cannot {wanted[0]}; it can: {can}")
+def ability_for(wanted: Sequence[str], served: ServedModel, *, task: str | None = None) -> str:
+    """Return the first of some abilities that a model has, or that of a task which is named."""
+    able = [ability for ability in wanted if ability in served.abilities]
+    if not able:
+        can = ", ".join(sorted(served.abilities))
+        raise Failure("cannot_do", f"the model {served.name!r} cannot {wanted[0]}; it can: {can}")
+    named = served.predictor.model.tasks.get((task or "").replace("-", "_"))
+    return next((one for one in able if named and named.kind in KINDS_OF[one]), able[0])
 
 
 def labels_of(answer: dict[str, Any]) -> list[tuple[str, float]]:

@@ -15,6 +15,7 @@ from bertworks.service.batcher import Batcher, BatchLimits
 from bertworks.service.failures import Failure
 from bertworks.service.histograms import BatchMeasures
 from bertworks.service.jobs import Item
+from bertworks.service.languages import languages_of
 from bertworks.service.pieces import Piece
 from bertworks.serving.onnx_encoder import OnnxEncoder
 from bertworks.serving.predictor import Predictor, load
@@ -52,6 +53,7 @@ class ServedModel:
         self.revision = revision  # tells the answers of one folder from those of another
         self.predictor = predictor
         self.batch_tokens = limits.batch_tokens
+        self._languages = languages_of(predictor.tokenizer)
         self._answers = Answers(predictor, queue_tokens=limits.queue_tokens)
         self.abilities = self._answers.abilities
         self.prepare = self._answers.prepare
@@ -120,6 +122,7 @@ class ServedModel:
             "num_heads": config.num_heads,
             "vocab_size": config.vocab_size,
             "mask_piece": predictor.tokenizer.mask_piece,
+            "languages": self._languages,
             "pooling": recipe.pooling,
             "normalize": recipe.normalize,
             "prompts": dict(recipe.prompts),

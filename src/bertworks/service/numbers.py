@@ -1,5 +1,6 @@
 """The numbers of answers: only finite ones leave the service, for JSON knows no others."""
 
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -26,4 +27,6 @@ def is_finite(value: Any) -> bool:
         return all(map(is_finite, value.values()))
     if isinstance(value, list | tuple):
         return all(map(is_finite, value))
-    return not isinstance(value, float | np.ndarray) or bool(np.isfinite(value).all())
+    if isinstance(value, float):
+        return isfinite(value)
+    return not isinstance(value, np.ndarray) or bool(np.isfinite(value).all())

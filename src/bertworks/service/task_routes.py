@@ -26,7 +26,7 @@ def asker_for(abilities: Sequence[str]) -> Ask:
 
     def ask(request: TaskRequest, served: ServedModel) -> Sequence[Question]:
         inputs = [tuple(item) if isinstance(item, list) else item for item in request.inputs]
-        ability = ability_for(abilities, served)
+        ability = ability_for(abilities, served, task=request.task)
         options = {
             "truncate": request.truncate,
             "task": request.task,

@@ -8,31 +8,60 @@ const MEAN = -1; // of all attention heads
 const LEAST = 0.02; // weights below are not drawn
 const MOST_LINES = 1500;
 const CELL = 26;
+const MOST_PLACES = CELL; // along a side of a cell
 const STEP = CELL + 4;
 
 // `layers` are [layer][head][looks][is seen]; `view` keeps what is chosen when the page is drawn anew.
 export function attentionView({ pieces, layers }, view) {
-  view.layer ??= Math.floor(layers.length / 2);
-  view.head ??= MEAN;
-  view.piece ??= null;
-  view.isOfWords ??= false;
-  const map = make("canvas", { class: "map", role: "img", "aria-label": say("attention.map") });
+  if (view.layer === undefined) Object.assign(view, { isOfWords: true, piece: null }, mostTelling(pieces, layers));
+  const map = make("canvas", {
+    class: "map", role: "application", tabindex: "0", "aria-label": say("attention.map"), "aria-describedby": "map-about",
+    click: (event) => choose(cellAt(map, event, layers)),
+    keydown: (event) => { if (stepOf(event.key, view, layers, choose)) event.preventDefault(); },
+  });
+  const told = make("p", { class: "told", "aria-live": "polite" });
   const lines = make("div", { class: "lines" });
   const selects = selectsOf(layers, (changes) => choose(changes));
   function choose(changes) {
     Object.assign(view, changes);
     drawMap(map, layers, view);
-    drawLines(lines, seenBy(view, pieces, layers), view, choose);
+    drawLines({ lines, told }, seenBy(view, pieces, layers), view, choose);
     selects.forEach(([name, select]) => { select.value = String(view[name]); });
   }
-  map.addEventListener("click", (event) => choose(cellAt(map, event, layers)));
   choose({});
   return make("div", { class: "attention" },
     make("div", {},
       make("div", { class: "controls" }, selects.map(labelled)),
       wordsBox(view, choose),
-      make("figure", {}, map, make("figcaption", { class: "soft" }, say("attention.map.about")))),
-    make("div", {}, note(say("attention.lines.about")), lines));
+      make("figure", {}, map, make("figcaption", { class: "soft", id: "map-about" }, say("attention.map.about")))),
+    make("div", {}, note(say("attention.lines.about")), told, lines));
+}
+
+// The attention head in which the most words are looked at from afar: neighbors and one mark that all look at tell little.
+function mostTelling(pieces, layers) {
+  const words = [...pieces.keys()].filter((place) => pieces[place].text !== null);
+  const isFar = (from, to) => Math.abs(from - to) > 1;
+  const mostOn = (weights, to) => Math.max(0, ...words.map((from) => (isFar(from, to) ? weights[from][to] : 0)));
+  const found = layers.flatMap((heads, layer) => heads.map((weights, head) => (
+    { layer, head, score: words.reduce((sum, to) => sum + mostOn(weights, to), 0) })));
+  const { layer, head } = found.reduce((best, one) => (one.score > best.score ? one : best));
+  return { layer, head };
+}
+
+// Arrow keys go from attention head to attention head; left of the first is the mean of all.
+function stepOf(key, { layer, head }, layers, choose) {
+  const within = (place, least, count) => Math.min(count - 1, Math.max(least, place));
+  const [numLayers, numHeads] = [layers.length, layers[0].length];
+  const changes = {
+    ArrowLeft: { head: within(head - 1, MEAN, numHeads) },
+    ArrowRight: { head: within(head + 1, MEAN, numHeads) },
+    ArrowUp: { layer: within(layer - 1, 0, numLayers) },
+    ArrowDown: { layer: within(layer + 1, 0, numLayers) },
+    Home: { head: MEAN },
+    End: { head: numHeads - 1 },
+  }[key];
+  if (changes) choose(changes);
+  return Boolean(changes);
 }
 
 function selectsOf(layers, choose) {
@@ -111,43 +140,62 @@ function drawMap(map, layers, view) {
   canvas.strokeRect(first * STEP + 1, view.layer * STEP + 1, count * STEP - 2, STEP - 2);
 }
 
+// Where pieces are more than there is room for, neighbors share a place, and the strongest of them is drawn.
 function drawCell(canvas, weights, [left, top]) {
-  const size = CELL / weights.length;
+  const count = Math.min(weights.length, MOST_PLACES);
+  const places = Array.from({ length: count }, () => new Float64Array(count));
+  const placeOf = (piece) => Math.floor((piece * count) / weights.length);
   weights.forEach((row, from) => row.forEach((weight, to) => {
+    const line = places[placeOf(from)];
+    line[placeOf(to)] = Math.max(line[placeOf(to)], weight);
+  }));
+  const size = CELL / count;
+  places.forEach((row, from) => row.forEach((weight, to) => {
     if (weight < LEAST) return;
-    canvas.globalAlpha = Math.min(1, weight);
+    canvas.globalAlpha = Math.min(1, weight) ** 0.7; // weak ones are seen too
     canvas.fillRect(left + to * size, top + from * size, size, size);
   }));
 }
 
 // The lines
 
-function drawLines(place, seen, view, choose) {
+function drawLines({ lines, told }, seen, view, choose) {
   const { names, weights } = seen;
   const box = { viewBox: `0 0 100 ${names.length}`, preserveAspectRatio: "none", "aria-hidden": "true" };
   const svg = draw("svg", box);
-  const told = make("p", { class: "told", "aria-live": "polite" });
   const right = names.map((name) => make("li", { class: "piece", dir: "auto" }, name));
   const show = (from) => {
     svg.replaceChildren(...linesOf(weights, from));
     right.forEach((item, to) => withShare(item, from === null ? 0 : weights[from][to]));
-    told.textContent = from === null ? say("attention.choose") : sentence(seen, from);
+    told.textContent = sentence(seen, from, view);
   };
   const press = (from) => {
     choose({ piece: view.piece === from ? null : from });
-    place.querySelectorAll("button")[from].focus();
+    lines.querySelectorAll("button")[from].focus();
   };
-  const left = names.map((name, from) => make("li", {}, looker(name, view.piece === from, {
+  const left = names.map((name, from) => looker(name, view.piece === from, {
+    tabindex: from === (view.piece ?? 0) ? "0" : "-1",
     click: () => press(from),
     pointerenter: () => show(from),
     pointerleave: () => show(view.piece),
     focus: () => show(from),
     blur: () => show(view.piece),
-  })));
+    keydown: (event) => { if (moveFocus(left, from, event.key)) event.preventDefault(); },
+  }));
   show(view.piece);
-  place.replaceChildren(told, make("div", { class: "sides" },
-    make("ol", { class: "from", "aria-label": say("attention.from") }, left), svg,
+  lines.replaceChildren(make("div", { class: "sides" },
+    make("ol", { class: "from", "aria-label": say("attention.from") }, left.map((button) => make("li", {}, button))),
+    svg,
     make("ol", { class: "to", "aria-label": say("attention.to") }, right)));
+}
+
+function moveFocus(buttons, from, key) {
+  const to = { ArrowUp: from - 1, ArrowDown: from + 1, Home: 0, End: buttons.length - 1 }[key];
+  if (!buttons[to]) return false;
+  buttons[from].tabIndex = -1;
+  buttons[to].tabIndex = 0;
+  buttons[to].focus();
+  return true;
 }
 
 function looker(name, isChosen, events) {
@@ -167,9 +215,18 @@ function linesOf(weights, only) {
   }));
 }
 
-function sentence({ names, weights }, from) {
-  const pairs = weights[from].map((weight, to) => [weight, names[to]]);
-  const best = pairs.sort((one, other) => other[0] - one[0]).slice(0, 3);
-  const list = best.map(([weight, name]) => `${name} (${percent(weight)})`).join(say("comma"));
-  return say("attention.sentence", { piece: names[from], list });
+function sentence({ names, weights }, from, { layer, head }) {
+  const others = weights.map((row, one) => Math.max(0, ...row.filter((_, to) => to !== one)));
+  const strongest = others.indexOf(Math.max(...others));
+  const told = from !== null
+    ? looks(names, weights, from, 3)
+    : say("attention.most", { sentence: looks(names, weights, strongest, 1) });
+  return say(head === MEAN ? "attention.where.mean" : "attention.where", { layer: layer + 1, head: head + 1, told });
+}
+
+function looks(names, weights, from, count) {
+  const pairs = weights[from].map((weight, to) => ({ weight, to })).filter(({ to }) => count > 1 || to !== from);
+  const best = pairs.sort((one, other) => other.weight - one.weight).slice(0, count);
+  const list = best.map(({ weight, to }) => say("attention.looked", { piece: names[to], share: percent(weight) }));
+  return say("attention.sentence", { piece: names[from], list: list.join(say("comma")) });
 }

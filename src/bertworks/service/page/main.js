@@ -1,32 +1,24 @@
 // The page: which panels there are, the one that is open, what was asked in each.
 
-import { draw, make, recall, remember } from "./elements.js";
-import { PANELS, canDo } from "./panels.js";
-import { requestView } from "./request.js";
-import { Refused, ask, models, setKey } from "./service.js";
+import { draftOf, readBy, renewExamples, valuesOf } from "./drafts.js";
+import { CONTROL, draw, make, recall, remember } from "./elements.js";
+import { outcomeOf, troubleView } from "./outcome.js";
+import { PANELS, canDo, labelsOf, modelsFor, tasksFor } from "./panels.js";
+import { ask, models } from "./service.js";
 import { note } from "./views.js";
 import { LANGUAGES, language, say, setLanguage } from "./words.js";
 
-const GENERAL = ["embed", "match", "score", "fill_mask"]; // tasks that help with what every encoder can do
+const BY_TASK = ["classify", "tag", "answer", "choose"]; // routes where a task may be named
+const MOST_LABELS = 12; // of a model that are listed
 const at = (id) => document.getElementById(id);
 const state = { models: [], isKnown: false, trouble: null, drafts: new Map() };
-
-// The models that can do it, those first that were made for it rather than for another task.
-function ableOf(panel) {
-  const isOther = ({ tasks }) => Object.values(tasks ?? {}).some((kind) => !GENERAL.includes(kind));
-  const rank = (model) => 2 * panel.needs.findIndex((one) => model.abilities.includes(one)) + isOther(model);
-  return state.models.filter((model) => canDo(model, panel)).sort((one, other) => rank(one) - rank(other));
-}
 
 const panels = () => PANELS.filter((panel) => state.models.some((model) => canDo(model, panel)));
 const current = () => panels().find((panel) => `#${panel.id}` === location.hash) ?? panels()[0];
 
 // What was typed and answered in a panel; it outlives a change of panel or language.
-function draftOf(panel) {
-  if (!state.drafts.has(panel.id)) {
-    const values = Object.fromEntries(panel.fields.map(({ name }) => [name, say(`${panel.id}.${name}.example`)]));
-    state.drafts.set(panel.id, { values, model: ableOf(panel)[0], outcome: null, view: {}, running: null });
-  }
+function draftIn(panel) {
+  if (!state.drafts.has(panel.id)) state.drafts.set(panel.id, draftOf(panel, state.models));
   return state.drafts.get(panel.id);
 }
 
@@ -41,14 +33,15 @@ async function begin() {
 }
 
 function show() {
-  document.documentElement.lang = language();
+  document.documentElement.lang = language() === "zh" ? "zh-Hans" : language();
   for (const element of document.querySelectorAll("[data-word]")) element.textContent = say(element.dataset.word);
   at("nav").setAttribute("aria-label", say("abilities"));
   showSwitches();
   const panel = current();
   document.title = panel ? `${say(`${panel.id}.name`)} · bertworks` : "bertworks";
   showEntries(panel);
-  at("panel").replaceChildren(...(panel ? panelView(panel, draftOf(panel)) : nothingView()));
+  at("panel").replaceChildren(...(panel ? panelView(panel, draftIn(panel)) : nothingView()));
+  if (panel) showOutcome(panel, draftIn(panel));
   at("footer").replaceChildren(...footerView());
 }
 
@@ -65,47 +58,72 @@ function entry(panel, isOpen) {
   return make("li", {}, make("a", attributes, icon, say(`${panel.id}.name`)));
 }
 
-// Without models: why, and what to do.
-
 function nothingView() {
-  if (!state.trouble) return [note(say(state.isKnown ? "models.none" : "models.wait"))];
-  const trouble = make("p", { class: "trouble", role: "alert" }, state.trouble.message);
-  if (state.trouble.code !== "unauthorized") {
-    return [trouble, make("button", { type: "button", click: begin }, say("again"))];
-  }
-  const field = make("input", { id: "key", type: "password", autocomplete: "off", required: true });
-  const submit = (event) => { event.preventDefault(); setKey(field.value); begin(); };
-  return [make("form", { submit, class: "card" }, trouble,
-    make("div", { class: "field" }, make("label", { for: "key" }, say("key")), field),
-    make("button", { type: "submit", class: "main" }, say("key.use")))];
+  if (state.trouble) return [troubleView(state.trouble, begin)];
+  return [note(say(state.isKnown ? "models.none" : "models.wait"))];
 }
 
 // A panel: its fields, then the answer, then the request behind it.
 
 function panelView(panel, draft) {
-  const form = make("form", { class: "card", submit: (event) => { event.preventDefault(); run(panel, draft); } },
-    modelField(panel, draft), panel.fields.map((field) => fieldView(panel, field, draft)),
+  const submit = (event) => {
+    event.preventDefault();
+    for (const control of form.elements) if (control.required && !control.value.trim()) control.value = "";
+    if (form.reportValidity()) run(panel, draft);
+  };
+  const keydown = (event) => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    form.requestSubmit();
+  };
+  const form = make("form", { class: "card", submit, keydown },
+    choiceFields(panel, draft), hints(panel, draft),
+    panel.fields.map((field) => fieldView(panel, field, draft)),
     make("div", { class: "actions" },
-      make("button", { type: "submit", class: "main" }, say("ask")),
-      make("span", { class: "soft hint" }, say("ask.hint"))));
-  form.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); form.requestSubmit(); }
-  });
+      make("button", { type: "submit", id: "ask", class: "main" }, say("ask")),
+      make("button", { type: "button", id: "stop", class: "quiet", hidden: true, click: () => stop(draft) }, say("stop")),
+      make("span", { class: "soft hint" }, say("ask.hint", { keys: `${CONTROL} + Enter` }))));
   return [
     make("h2", { id: "title", tabindex: "-1" }, say(`${panel.id}.name`)),
     make("p", { class: "about" }, say(`${panel.id}.about`)),
     form,
-    make("div", { id: "outcome", class: panel.isWide ? "wide" : null }, outcomeView(panel, draft)),
+    make("div", { id: "outcome" }),
   ];
 }
 
-function modelField(panel, draft) {
-  const able = ableOf(panel);
-  if (able.length < 2) return null;
-  const change = (event) => { draft.model = able.find((model) => model.name === event.target.value); };
-  const options = able.map(({ name }) => make("option", { value: name, selected: name === draft.model.name }, name));
-  const select = make("select", { id: "model", change }, options);
-  return make("div", { class: "field" }, make("label", { for: "model" }, say("model")), select);
+function choiceFields(panel, draft) {
+  const able = modelsFor(panel, state.models);
+  const choose = (id, changes) => {
+    Object.assign(draft, changes);
+    renewExamples(panel, draft);
+    show();
+    at(id).focus();
+  };
+  const byName = (name) => able.find((model) => model.name === name);
+  return make("div", { class: "choices" },
+    choiceField("model", able.map(({ name }) => name), draft.model.name,
+      (name) => choose("model", { model: byName(name), task: null })),
+    choiceField("task", tasksFor(panel, draft.model), taskIn(panel, draft), (task) => choose("task", { task })));
+}
+
+const taskIn = (panel, { model, task }) => task ?? tasksFor(panel, model)[0];
+
+function choiceField(id, names, chosen, choose) {
+  if (names.length < 2) return null;
+  const options = names.map((name) => make("option", { value: name, selected: name === chosen }, name));
+  const select = make("select", { id, change: (event) => choose(event.target.value) }, options);
+  return make("div", { class: "field" }, make("label", { for: id }, say(id)), select);
+}
+
+// What one should know of the model before asking.
+function hints(panel, draft) {
+  const labels = labelsOf(draft.model, taskIn(panel, draft));
+  const rest = labels.length > MOST_LABELS ? " …" : "";
+  const list = labels.slice(0, MOST_LABELS).join(say("comma")) + rest;
+  return [
+    labels.length ? make("p", { class: "soft aside" }, say("model.labels", { list })) : null,
+    readBy(draft.model) === language() ? null : make("p", { class: "soft aside" }, say("model.foreign")),
+  ];
 }
 
 function fieldView(panel, field, draft) {
@@ -131,83 +149,61 @@ function insertButton(words, control) {
   return make("button", { type: "button", class: "quiet small", click }, say("insert", { words }));
 }
 
+// Asking
+
 async function run(panel, draft) {
-  draft.running?.abort();
+  stop(draft);
   draft.running = new AbortController();
   const { signal } = draft.running;
   const { model } = draft;
   const values = valuesOf(panel, draft);
-  const { path, body } = panel.request(values, model);
-  const request = { path, body: state.models.length > 1 ? { model: model.name, ...body } : body };
-  showOutcome(panel, draft);
+  const request = requestOf(panel, draft, values);
+  showBusy(draft);
+  at("status").textContent = say("wait");
   try {
     const { reply, milliseconds } = await ask(request, signal);
-    requireReadable(panel, reply, values, model);
-    draft.view = {};
-    draft.outcome = { reply, milliseconds, request, values, model };
+    Object.assign(draft, { view: {}, outcome: { reply, milliseconds, request, values, model } });
   } catch (error) {
     if (error.name === "AbortError") return;
     draft.outcome = { error, request };
   }
   draft.running = null;
-  showOutcome(panel, draft);
-}
-
-// An answer of another shape than the panel's is a trouble to tell, not to stumble over later.
-function requireReadable(panel, reply, values, model) {
-  try {
-    panel.tell(reply, values);
-    panel.show(reply, values, {}, model);
-  } catch {
-    throw new Refused("unreadable", say("error.unreadable"));
-  }
-}
-
-function valuesOf(panel, draft) {
-  const read = ({ name, kind }) => {
-    const value = draft.values[name];
-    return kind === "lines" ? value.split("\n").map((line) => line.trim()).filter(Boolean) : value.trim();
-  };
-  return Object.fromEntries(panel.fields.map((field) => [field.name, read(field)]));
-}
-
-function showOutcome(panel, draft) {
   if (current() !== panel) return;
-  const isBusy = draft.running !== null;
+  at("status").textContent = showOutcome(panel, draft);
+  const { top } = at("outcome").getBoundingClientRect();
+  if (top > 0.8 * window.innerHeight) at("outcome").scrollIntoView();
+}
+
+function stop(draft) {
+  draft.running?.abort();
+  draft.running = null;
+  showBusy(draft);
+}
+
+// The model and the task are named where there are several.
+function requestOf(panel, draft, values) {
+  const { model } = draft;
+  const task = taskIn(panel, draft);
+  const { path, body } = panel.request(values, model, task);
+  const isChosen = BY_TASK.includes(path) && Object.keys(model.tasks ?? {}).length > 1;
+  const names = { ...(state.models.length > 1 && { model: model.name }), ...(isChosen && { task }) };
+  return { path, body: { ...names, ...body } };
+}
+
+// Show what came of asking, and return it as a sentence.
+function showOutcome(panel, draft) {
+  const { views, sentence } = outcomeOf(panel, draft);
+  at("outcome").replaceChildren(...views);
+  showBusy(draft);
+  return sentence;
+}
+
+function showBusy({ running }) {
+  const isBusy = running !== null;
   at("outcome").setAttribute("aria-busy", String(isBusy));
-  at("status").textContent = isBusy ? say("wait") : spoken(panel, draft.outcome);
-  if (!isBusy) at("outcome").replaceChildren(...outcomeView(panel, draft));
-}
-
-function spoken(panel, { error, reply, values }) {
-  return error ? "" : `${say("answer")}: ${panel.tell(reply, values)}`;
-}
-
-function outcomeView(panel, draft) {
-  if (!draft.outcome) return [];
-  const { error, reply, values, model, request } = draft.outcome;
-  if (error) return [make("p", { class: "trouble", role: "alert" }, error.message), requestView(request, null)];
-  return [
-    make("section", { class: "card answer", "aria-labelledby": "answer-title" },
-      make("h3", { id: "answer-title" }, say("answer")),
-      panel.show(reply, values, draft.view, model),
-      facts(draft.outcome)),
-    requestView(request, reply),
-  ];
-}
-
-function facts({ reply, model, milliseconds }) {
-  const revision = reply.revision ?? model.revision;
-  const found = [
-    revision ? `${model.name} · ${revision.slice(0, 12)}` : model.name,
-    reply.usage ? say("facts.tokens", { count: reply.usage.tokens }) : null,
-    say("facts.time", { count: Math.max(1, Math.round(milliseconds)) }),
-  ];
-  const isCut = Array.isArray(reply.truncated) && reply.truncated.some(Boolean);
-  return [
-    isCut ? make("p", { class: "caution" }, say("facts.cut")) : null,
-    make("p", { class: "facts soft" }, found.filter(Boolean).join(" · ")),
-  ];
+  at("ask").classList.toggle("busy", isBusy);
+  if (!isBusy && document.activeElement === at("stop")) at("ask").focus();
+  at("stop").hidden = !isBusy;
 }
 
 // Around the panel.
@@ -246,15 +242,9 @@ at("theme").addEventListener("click", () => {
 });
 
 at("language").addEventListener("click", () => {
-  const before = language();
-  setLanguage(LANGUAGES.find((one) => one !== before));
+  setLanguage(LANGUAGES.find((one) => one !== language()));
   remember("language", language());
-  for (const [id, { values }] of state.drafts) {
-    for (const name of Object.keys(values)) {
-      const word = `${id}.${name}.example`;
-      if (values[name] === say(word, {}, before)) values[name] = say(word);
-    }
-  }
+  for (const panel of panels()) renewExamples(panel, draftIn(panel));
   show();
 });
 

@@ -5,14 +5,15 @@ import { make } from "./elements.js";
 import { bars, colors, decimal, gauge, likeliest, markedText, note, percent, ranked, table, verdict } from "./views.js";
 import { say } from "./words.js";
 
-const JUDGES = ["classify", "match", "aspect", "relate", "score"]; // of which /classify asks the first
+const KINDS = { classify: ["classify", "multilabel"] }; // of tasks, where they are not called like the ability
+const GENERAL = ["embed", "match", "score", "fill_mask"]; // tasks that help with what every encoder can do
 const MASK = /\[MASK\]|<mask>/;
 
 const text = (name = "text", rows = 3) => ({ name, kind: "text", rows });
 const lines = (name, rows = 5) => ({ name, kind: "lines", rows });
 const optional = (field) => ({ ...field, isOptional: true });
 
-// `needs`: abilities of which one is enough; none: every model can.
+// `needs`: abilities of which one is enough; none: every model can. `show` and `tell` read the answer.
 export const PANELS = [
   {
     id: "fill",
@@ -122,14 +123,34 @@ export const PANELS = [
   },
 ];
 
-export const canDo = (model, panel) =>
-  !panel.needs.length || panel.needs.some((ability) => model.abilities.includes(ability));
+export const canDo = (model, panel) => !panel.needs.length || abilityFor(panel, model) !== undefined;
 
-function compareRequest({ first, second }, model) {
-  const judge = JUDGES.find((ability) => model.abilities.includes(ability));
-  if (judge === "match" || judge === "score") {
-    return { path: "classify", body: { inputs: [[first, second]] } };
-  }
+const abilityFor = (panel, { abilities }) => panel.needs.find((ability) => abilities.includes(ability));
+const kindsFor = (panel) => panel.needs.flatMap((ability) => KINDS[ability] ?? [ability]);
+
+// The models that can do it, those first that were made for it rather than for another task.
+export function modelsFor(panel, models) {
+  const fitting = [...GENERAL, ...kindsFor(panel)];
+  const isOther = ({ tasks }) => Object.values(tasks ?? {}).some((kind) => !fitting.includes(kind));
+  const rank = (model) => 2 * panel.needs.indexOf(abilityFor(panel, model)) + isOther(model);
+  return models.filter((model) => canDo(model, panel)).sort((one, other) => rank(one) - rank(other));
+}
+
+// The names of a model's tasks that can answer in a panel, the fittest first.
+export function tasksFor(panel, { tasks = {} }) {
+  const kinds = kindsFor(panel);
+  const names = Object.keys(tasks).filter((name) => kinds.includes(tasks[name]));
+  return names.sort((one, other) => kinds.indexOf(tasks[one]) - kinds.indexOf(tasks[other]));
+}
+
+// What a task can say, without the letters that tell where a span begins.
+export function labelsOf({ labels = {} }, task) {
+  const said = (labels[task] ?? []).filter((label) => label !== "O");
+  return [...new Set(said.map((label) => label.replace(/^[BIMESLU]-/, "")))];
+}
+
+function compareRequest({ first, second }, { tasks = {} }, task) {
+  if (["match", "score"].includes(tasks[task])) return { path: "classify", body: { inputs: [[first, second]] } };
   return { path: "similarity", body: { inputs: { source_sentence: first, sentences: [second] } } };
 }
 

@@ -1,14 +1,17 @@
 // The request behind an answer, as curl, as Python, and what came back; each to copy.
 
-import { make } from "./elements.js";
-import { curl, python } from "./snippets.js";
+import { CONTROL, make } from "./elements.js";
+import { curl, json, python } from "./snippets.js";
 import { say } from "./words.js";
 
 const LONGEST_SHOWN = 20_000; // characters; what is copied is whole
+const TOLD = 2_000; // milliseconds for which a button tells what it did
+
+let opened = 0; // the tab, which stays the same from answer to answer
 
 export function requestView(request, reply) {
   const kinds = [["curl", () => curl(request)], ["Python", () => python(request)]];
-  if (reply !== null) kinds.push(["JSON", () => JSON.stringify(reply, null, 2)]);
+  if (reply !== null) kinds.push(["JSON", () => json(reply)]);
   const tabs = kinds.map(([name], place) => make("button", {
     type: "button", role: "tab", id: `tab-${place}`, "aria-controls": "snippet", click: () => open(place),
   }, name));
@@ -18,7 +21,6 @@ export function requestView(request, reply) {
     type: "button", class: "quiet small", click: () => copyText(kinds[opened][1](), code, copy),
   }, say("copy"));
   const list = make("div", { class: "tabs", role: "tablist", "aria-label": say("request") }, tabs);
-  let opened = 0;
   function open(place) {
     opened = place;
     code.textContent = shortened(kinds[place][1]());
@@ -30,12 +32,14 @@ export function requestView(request, reply) {
     copy.textContent = say("copy");
   }
   list.addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!step) return;
-    open((opened + step + tabs.length) % tabs.length);
+    const last = tabs.length - 1;
+    const to = { ArrowRight: opened + 1, ArrowLeft: opened - 1, Home: 0, End: last }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    open((to + tabs.length) % tabs.length);
     tabs[opened].focus();
   });
-  open(0);
+  open(Math.min(opened, tabs.length - 1));
   return make("section", { class: "request", "aria-labelledby": "request-title" },
     make("h3", { id: "request-title" }, say("request")), make("div", { class: "above" }, list, copy), box);
 }
@@ -52,7 +56,8 @@ async function copyText(text, code, button) {
   } catch {
     code.textContent = text;
     getSelection().selectAllChildren(code);
-    button.textContent = say("selected");
+    button.textContent = say("selected", { keys: `${CONTROL} + C` });
   }
   document.getElementById("status").textContent = button.textContent;
+  setTimeout(() => { button.textContent = say("copy"); }, TOLD);
 }

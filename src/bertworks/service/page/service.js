@@ -1,29 +1,31 @@
 // The service that sent this page: what it can do, what it answers, and why it does not.
 
-import { say, has } from "./words.js";
+import { has } from "./words.js";
 
-let key = "";
-let isAsked = false; // a browser that was asked for the key sends it by itself
+let isGuarded = false; // then the browser was asked for a key, and sends it by itself
 
-export const hasKey = () => key !== "" || isAsked;
+export const asksForKey = () => isGuarded;
 
-export function setKey(given) {
-  key = given.trim();
-}
-
+// Why there is no answer: a code, and perhaps `status`, `details` in the service's words, and `seconds` to wait.
 export class Refused extends Error {
-  constructor(code, message) {
-    super(message);
-    this.code = code;
+  constructor(code, facts = {}) {
+    super(code);
+    Object.assign(this, { code, ...facts });
   }
 }
 
-export const addressOf = (path) => new URL(path, document.baseURI).href;
+// Without a name and a key, should the page have been opened by an address with both.
+export function addressOf(path) {
+  const url = new URL(path, document.baseURI);
+  url.username = "";
+  url.password = "";
+  return url.href;
+}
 
 export async function models() {
   const { reply } = await ask({ path: "info" });
-  if (!Array.isArray(reply?.models)) throw new Refused("unreadable", say("error.unreadable"));
-  isAsked = reply.asks_for_key === true;
+  if (!Array.isArray(reply?.models)) throw new Refused("unreadable");
+  isGuarded = reply.asks_for_key === true;
   return reply.models;
 }
 
@@ -36,18 +38,17 @@ export async function ask({ path, body }, signal) {
 }
 
 async function send(path, body, signal) {
-  const headers = key ? { Authorization: `Bearer ${key}` } : {};
-  const options = { headers, signal, credentials: "same-origin" };
+  const options = { signal, credentials: "same-origin" };
   if (body !== undefined) {
     options.method = "POST";
     options.body = JSON.stringify(body);
-    headers["Content-Type"] = "application/json";
+    options.headers = { "Content-Type": "application/json" };
   }
   try {
     return await fetch(addressOf(path), options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refused("unreachable", say("error.unreachable"));
+    throw new Refused("unreachable");
   }
 }
 
@@ -57,16 +58,13 @@ async function read(response) {
   } catch (error) {
     if (error.name === "AbortError") throw error;
     if (!response.ok) return null;
-    throw new Refused("unreadable", say("error.unreadable"));
+    throw new Refused("unreadable");
   }
 }
 
-// One sentence of ours for the code, then the service's own.
-function refusal(response, reply) {
-  const code = reply?.error?.code ?? String(response.status);
-  const told = reply?.error?.message ?? say("error.status", { status: response.status });
-  const wait = Number(response.headers.get("Retry-After"));
-  const ours = has(`error.${code}`) ? say(`error.${code}`) : "";
-  const later = wait > 0 ? say("error.later", { seconds: Math.ceil(wait) }) : "";
-  return new Refused(code, [ours, String(told), later].filter(Boolean).join(" "));
+function refusal({ status, headers }, reply) {
+  const code = reply?.error?.code;
+  const seconds = Math.ceil(Number(headers.get("Retry-After")));
+  const details = code === "unauthorized" ? "" : String(reply?.error?.message ?? "");
+  return new Refused(has(`error.${code}`) ? code : "status", { status, details, seconds });
 }

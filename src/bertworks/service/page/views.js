@@ -22,7 +22,7 @@ function aligned(value) {
 
 function written(value, style) {
   if (!Number.isFinite(value)) throw new TypeError("no number");
-  return new Intl.NumberFormat(language(), style).format(value);
+  return new Intl.NumberFormat(language(), style).format(value).replace("-", "−");
 }
 
 // What the answer comes to, in large letters.
@@ -68,7 +68,7 @@ export function markedText(text, spans, colorOf = () => 0) {
     const label = span.label ? make("small", {}, span.label) : null;
     const words = characters.slice(span.start, span.end).join("");
     line.append(characters.slice(behind, span.start).join(""));
-    line.append(make("mark", { class: `c${colorOf(span.label)}` }, words, label));
+    line.append(make("mark", { class: `c${colorOf(span.label)}` }, make("bdi", {}, words), label));
     behind = span.end;
   }
   line.append(characters.slice(behind).join(""));
