@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -129,3 +130,10 @@ def test_a_process_without_a_gpu_of_its_own_is_refused(monkeypatch: pytest.Monke
         monkeypatch.setenv(name, value)
     with pytest.raises(UsageError, match="process 100 of this machine has no GPU of its own"):
         prepare("cuda")
+
+
+def test_a_cpu_reads_few_tokens_at_once_unless_batches_are_cut_behind_it() -> None:
+    cpu = Machine(torch.device("cpu"), "fp32")
+    assert cpu.batch_tokens == 1024
+    assert replace(cpu, cuts_batches=True).batch_tokens == 4096
+    assert Machine(torch.device("cuda"), "bf16").batch_tokens == 65536

@@ -69,6 +69,8 @@ def words(answer: object) -> list[str]:
 def test_auto_takes_the_file_where_there_is_one(save, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = save("classify")
     assert isinstance(bertworks.load(folder).model.encoder, OnnxEncoder)
+    assert bertworks.load(folder).machine.cuts_batches
+    assert not bertworks.load(folder, backend="torch").machine.cuts_batches
     monkeypatch.setattr(backends, "is_installed", lambda _: False)
     assert not isinstance(bertworks.load(folder).model.encoder, OnnxEncoder)
     shutil.rmtree(folder / "onnx")

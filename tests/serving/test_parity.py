@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 from bertworks.core.errors import ArtifactError
 from bertworks.data.examples import TextExample
@@ -50,6 +51,40 @@ def test_answers_that_are_only_numbers_have_no_agreement(predictor) -> None:
     parity = compare(predictor("score", 1), predictor("score", 2), TEXTS, pairs)
     assert parity.answers == 1
     assert parity.label_agreement is None
+    assert parity.spearman is None  # one number has no order
+
+
+def test_scores_are_compared_by_their_order(predictor) -> None:
+    pairs = [TextExample(text, other) for text in TEXTS[:3] for other in TEXTS]
+    before = predictor("score", 1)
+    assert compare(before, before, TEXTS, pairs).spearman == pytest.approx(1)
+    assert compare(before, predictor("score", 2), TEXTS, pairs).spearman < 0.99
+    numbers = [answer["score"] for answer in before.answer_examples(pairs)]
+    others = [answer["score"] for answer in predictor("score", 2).answer_examples(pairs)]
+    found = compare(before, predictor("score", 2), TEXTS, pairs).spearman
+    assert found == pytest.approx(spearmanr(numbers, others).statistic)
+
+
+def test_vectors_are_compared_by_the_order_of_their_cosines(predictor) -> None:
+    sides = predictor("classify", 1), predictor("classify", 2)
+    cosines = [(v[:-1] * v[1:]).sum(1) for v in (side.embed(TEXTS) for side in sides)]
+    found = compare(*sides, TEXTS).spearman_of_cosines
+    assert found == pytest.approx(spearmanr(*cosines).statistic)
+    assert compare(*sides, TEXTS[:2]).spearman_of_cosines is None
+
+
+@pytest.mark.parametrize(("ranks", "fails"), [(0.96, False), (0.94, True), (None, False)])
+def test_scores_must_be_ordered_alike_where_there_are_enough(
+    ranks: float | None, fails: bool
+) -> None:
+    same = np.eye(3)
+    Parity.of(same, same, answers=19, spearman=0.5).check(TOLERANCES["int8"])
+    parity = Parity.of(same, same, answers=50, spearman=ranks)
+    if not fails:
+        parity.check(TOLERANCES["int8"])
+        return
+    with pytest.raises(ArtifactError, match=r"Spearman with the model's is 0\.9400, and 0\.95 or"):
+        parity.check(TOLERANCES["int8"])
 
 
 @pytest.mark.parametrize(("share", "fails"), [(0.96, False), (0.94, True)])

@@ -11,8 +11,10 @@ from bertworks.core import optional
 from bertworks.core.artifact import open_artifact
 from bertworks.interop.onnx import FILE, OnnxSettings, open_session
 from bertworks.interop.onnx_graph import Graph
+from bertworks.serving import parity
 from bertworks.serving.onnx_encoder import OnnxEncoder
 
+SLOPE = np.arange(23.0)
 TEXTS = ["River boat fish.", "engine", "wheel motor road " * 30]
 
 
@@ -148,3 +150,29 @@ def test_a_model_of_vectors_is_compared_on_single_texts(
     report = json.loads((out / "report.json").read_text())
     assert (report["texts"], report["answers"]) == (3, 0)
     assert "without labels" in ended.err
+
+
+def test_the_order_of_cosines_is_told_and_compared_with_gold(
+    tmp_path: Path, pretrained: Path, export, command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors, data = tmp_path / "vectors", tmp_path / "pairs.jsonl"
+    words = ["--to", "sentence-transformers", "--out", vectors]
+    assert command("export", "--model", pretrained, *words).code == 0
+    rows = [
+        {"text": f"river {'boat ' * n}", "text_b": f"{'wheel ' * (n % 7)}road", "score": n % 5}
+        for n in range(23)
+    ]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out, ended = export(vectors, "--data", data, "--json")
+    assert ended.code == 0, ended.err
+    told, report = json.loads(ended.out), json.loads((out / "report.json").read_text())
+    assert (report["texts"], report["answers"]) == (46, 23)
+    assert told["spearman"] == report["spearman"] > 0.999
+    assert told["spearman_of_cosines"] > 0.99
+    assert told["spearman_with_gold_before"] == report["scores_before"]["spearman"]
+    assert told["spearman_with_gold_after"] == pytest.approx(told["spearman_with_gold_before"])
+    turn = iter((1, -1))
+    monkeypatch.setattr(parity, "_numbers", lambda _: next(turn) * SLOPE)
+    _, ended = export(vectors, "--data", data, "--out", tmp_path / "bent")
+    assert "scores whose Spearman with the model's is -1.0000" in ended.refusal(1)
+    assert not (tmp_path / "bent").exists()

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -23,6 +24,30 @@ Run = Callable[..., Any]
 Write = Callable[[Path, list[Any]], Path]
 Contents = Callable[[Path], dict[str, bytes]]
 TEXTS = ["River boat.", "Engine wheel motor!", "Fish", "Road " * 300, "未知 words", "Drive."]
+
+IN_THREES = (
+    "from bertworks.cli.main import main; from bertworks.serving import predictor;"
+    "from bertworks.stages import embed; predictor.CHUNK = embed.CHUNK = 3; main()"
+)
+
+
+def in_threes(
+    words: list[str], out: Path, *, largest_file: int = 1 << 20
+) -> subprocess.CompletedProcess[str]:
+    """Run a command with small chunks and limited files, standard output added to a file."""
+    limit = f"from resource import *; setrlimit(RLIMIT_FSIZE, ({largest_file}, {largest_file}));"
+    append = os.open(out, os.O_WRONLY | os.O_APPEND)  # as a shell opens it, standing at 0
+    try:
+        return subprocess.run(
+            [sys.executable, "-c", limit + IN_THREES, *words],
+            stdout=append,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env={"PYTHONPATH": str(SOURCES), "OMP_NUM_THREADS": "1"},
+        )
+    finally:
+        os.close(append)
 
 
 def answers_in(text: str) -> list[dict[str, Any]]:
@@ -291,16 +316,40 @@ def test_a_full_disk_leaves_nothing_half_written(
 
 
 @pytest.mark.parametrize("name", ["predict", "embed"])
+def test_a_full_disk_behind_standard_output_leaves_whole_lines(
+    name: str, classifier: Path, inputs: Path, tmp_path: Path
+) -> None:
+    words = [name, "--model", str(classifier), "--data", str(inputs)]
+    out, before = tmp_path / "answers.jsonl", b'{"line": 0}\n'
+    out.write_bytes(before)
+    assert in_threes(words, out).returncode == 0
+    lines = out.read_bytes().splitlines(keepends=True)
+    for limit, kept in ((len(b"".join(lines[:6])), 4), (len(b"".join(lines[:3])), 1)):
+        out.write_bytes(before)
+        done = in_threes(words, out, largest_file=limit)
+        assert done.returncode == 1
+        assert "File too large: 'standard output'; check" in done.stderr.splitlines()[-1]
+        assert out.read_bytes().splitlines(keepends=True) == lines[:kept]
+
+
+@pytest.mark.parametrize("name", ["predict", "embed"])
+def test_a_full_device_behind_standard_output_is_one_sentence(
+    name: str, classifier: Path, inputs: Path
+) -> None:
+    words = [name, "--model", str(classifier), "--data", str(inputs)]
+    done = in_threes(words, Path("/dev/full"))
+    assert done.returncode == 1
+    said = done.stderr.splitlines()[-1]
+    assert said.startswith("bertworks: [Errno 28] No space left on device: 'standard output'")
+
+
+@pytest.mark.parametrize("name", ["predict", "embed"])
 def test_answers_come_while_the_input_goes_on_and_a_closed_pipe_ends_it_quietly(
     name: str, classifier: Path
 ) -> None:
-    small = (
-        "from bertworks.cli.main import main; from bertworks.serving import predictor;"
-        "from bertworks.stages import embed; predictor.CHUNK = embed.CHUNK = 3; main()"
-    )
     words = [name, "--model", str(classifier), "--data", "-"]
     asked = subprocess.Popen(
-        [sys.executable, "-c", small, *words],
+        [sys.executable, "-c", IN_THREES, *words],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

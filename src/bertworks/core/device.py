@@ -27,11 +27,14 @@ class Machine:
 
     device: torch.device
     precision: Literal["fp32", "bf16"]
+    cuts_batches: bool = False  # whether what computes cuts a batch into smaller ones by itself
 
     @property
     def batch_tokens(self) -> int:
-        """How many tokens the device answers at once, enough to keep it busy."""
-        return 65536 if self.device.type == "cuda" else 4096
+        """How many tokens the device answers at once: enough to keep it busy, in little memory."""
+        if self.device.type == "cuda":
+            return 65536
+        return 4096 if self.cuts_batches else 1024
 
     def autocast(self) -> AbstractContextManager[None]:
         """Return the context in which a forward pass runs."""

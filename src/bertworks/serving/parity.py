@@ -8,6 +8,7 @@ import numpy as np
 
 from bertworks.core.errors import ArtifactError
 from bertworks.serving.predictor import Predictor
+from bertworks.tasks.statistic import ranks_of
 from bertworks.tasks.task import Answer
 
 FEWEST = 20  # answers whose agreement is judged
@@ -21,11 +22,12 @@ class Tolerance:
     difference: float | None = None  # of any number of a vector; None: as may be
     cosine: float
     agreement: float
+    spearman: float
 
 
 TOLERANCES = {
-    "fp32": Tolerance(difference=1e-4, cosine=0.9999, agreement=0.99),
-    "int8": Tolerance(cosine=0.99, agreement=0.95),
+    "fp32": Tolerance(difference=1e-4, cosine=0.9999, agreement=0.99, spearman=0.999),
+    "int8": Tolerance(cosine=0.99, agreement=0.95, spearman=0.95),
 }
 
 
@@ -41,6 +43,8 @@ class Parity:
     lowest_cosine_alone: float | None = None
     answers: int = 0
     label_agreement: float | None = None
+    spearman: float | None = None  # of the scores that both answer with
+    spearman_of_cosines: float | None = None  # of the cosines of each text with the next one
     scores_before: dict[str, float] | None = None
     scores_after: dict[str, float] | None = None
 
@@ -53,6 +57,7 @@ class Parity:
             largest_difference=float(np.abs(before - after).max()),
             mean_cosine=float(cosines.mean()),
             lowest_cosine=float(cosines.min()),
+            spearman_of_cosines=_spearman(*(_cosines(v[:-1], v[1:]) for v in (before, after))),
             **other,
         )
 
@@ -70,6 +75,10 @@ class Parity:
             raise _too_far(
                 "answers that agree with the model's in a share of", f"{share:.3f}", least
             )
+        ranks = self.spearman
+        if ranks is not None and self.answers >= FEWEST and ranks < tolerance.spearman:
+            least = f"{tolerance.spearman} or more"
+            raise _too_far("scores whose Spearman with the model's is", f"{ranks:.4f}", least)
 
 
 def compare(
@@ -92,6 +101,7 @@ def compare(
         **alone,
         answers=len(examples),
         label_agreement=float(np.mean([a == b for a, b in pairs])) if any(pairs[0]) else None,
+        spearman=_spearman(*(_numbers(answers) for answers in (first, second))),
         scores_before=_scores(before, examples, first) if labelled else None,
         scores_after=_scores(after, examples, second) if labelled else None,
     )
@@ -112,6 +122,18 @@ def _cosines(before: np.ndarray, after: np.ndarray) -> np.ndarray:
     before, after = before.astype(np.float64), after.astype(np.float64)
     lengths = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
     return (before * after).sum(1) / np.maximum(lengths, 1e-12)
+
+
+def _numbers(answers: Sequence[Answer]) -> np.ndarray:
+    """Return the scores that answers are made of; of other answers none."""
+    return np.array([answer["score"] for answer in answers if "score" in answer])
+
+
+def _spearman(before: np.ndarray, after: np.ndarray) -> float | None:
+    """Return how alike two rows of numbers are ordered; None: one of them has no order."""
+    if min(len(np.unique(before)), len(np.unique(after))) < 2:
+        return None
+    return float(np.corrcoef(ranks_of(before), ranks_of(after))[0, 1])
 
 
 def decision(answer: Any) -> Any:

@@ -1,7 +1,7 @@
 """A model put to work: texts in, answers and vectors out."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack, cast, get_args
 
@@ -20,6 +20,7 @@ from bertworks.serving.attributions import Attribution, Attributor, Method
 from bertworks.serving.backends import Backend, choose_backend, expect_backend
 from bertworks.serving.inputs import Input, as_example, refuse_others_than_texts, require_list
 from bertworks.serving.model_folder import WITHOUT_POOLER, OpenModel, open_model
+from bertworks.serving.onnx_encoder import OnnxEncoder
 from bertworks.serving.vectors import (
     Embedder,
     TokenVectors,
@@ -88,7 +89,8 @@ def load(
     if recipe and not opened.model.tasks and not recipe.layers and recipe.pooling in trainable:
         opened.model.add(Embed(pooling=cast(Pooling, recipe.pooling)))
     choose_backend(opened.model, Path(path), machine, backend=backend, threads=threads)
-    return Predictor(opened, machine)
+    cuts_batches = isinstance(opened.model.encoder, OnnxEncoder)
+    return Predictor(opened, replace(machine, cuts_batches=cuts_batches))
 
 
 class Predictor:

@@ -28,6 +28,15 @@ from bertworks.tasks.task import TaskModel
 
 MOST_COMPARED = 2000  # examples
 MOST_TRIED = 64  # texts on which each layer is tried in eight bits
+TOLD = (  # of a report what is printed
+    "precision",
+    "texts",
+    "largest_difference",
+    "mean_cosine",
+    "label_agreement",
+    "spearman",
+    "spearman_of_cosines",
+)
 # What both sides are compared on: several scripts, nothing at all, a text that may be cut.
 TEXTS = (
     "The river ran quietly past the old mill.",
@@ -147,8 +156,10 @@ def _report(settings: ExportSettings, parity: Parity, choice: Int8Choice | None)
 
 def _told(report: dict[str, Any]) -> dict[str, Any]:
     """Return of a report what is printed."""
-    told = ("precision", "texts", "largest_difference", "mean_cosine", "label_agreement")
-    kept = {name: report[name] for name in told if report[name] is not None}
+    kept = {name: report[name] for name in TOLD if report[name] is not None}
+    for side in ("before", "after"):
+        if "spearman" in (report[f"scores_{side}"] or {}):
+            kept[f"spearman_with_gold_{side}"] = report[f"scores_{side}"]["spearman"]
     if report["precision"] == "int8":
         kept["layers_kept_in_fp32"] = len(report["kept_in_fp32"])
     return kept

@@ -1,8 +1,9 @@
 """Where answers and vectors go: standard output, or a file that can be gone on with."""
 
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -35,15 +36,41 @@ class Output(Protocol):
 
 
 class StandardOutput:
-    """Standard output, which shows each chunk at once."""
+    """Standard output, which shows each chunk at once; a file holds whole chunks, come what may."""
+
+    def __init__(self) -> None:
+        self.sure = _size()
 
     def write(self, data: bytes) -> None:
         """Add to the end."""
-        sys.stdout.write(data.decode())
+        with self._whole():
+            sys.stdout.write(data.decode())
 
     def commit(self, state: dict[str, Any], *, head: bytes = b"") -> None:
         """Let what was written be seen."""
-        sys.stdout.flush()
+        with self._whole():
+            sys.stdout.flush()
+        self.sure = _size()
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Take back what a full disk has cut off in the middle."""
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(sys.stdout.fileno(), self.sure)
+            raise OSError(error.errno, error.strerror, "standard output") from error
+
+
+def _size() -> int:
+    """Return how much a file behind standard output holds."""
+    try:
+        return os.fstat(sys.stdout.fileno()).st_size
+    except OSError:  # a program has put a stream of its own in its place
+        return 0
 
 
 @dataclass
