@@ -1,9 +1,10 @@
 """Where the service meets faults: small models with random weights, texts, and what is right."""
 
+import asyncio
 import base64
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from service_client import Reply, Service, post, started
+from service_client import LOST, Reply, Service, connect, post, started
 
 import bertworks
 from bertworks.core.artifact import Origin
@@ -102,13 +103,19 @@ class Site:
         return post(ROUTE, {"model": NAME, "input": texts, "encoding_format": "base64"})
 
     def serve(
-        self, model: Path, *flags: object, doom: Sequence[object] = ()
+        self,
+        model: Path | Mapping[str, Path],
+        *flags: object,
+        doom: Sequence[object] = (),
+        **how: Any,
     ) -> AbstractContextManager[Service]:
-        """Run the service with a model, perhaps with faults in it."""
+        """Run the service with a model, or several by their names, perhaps with faults in it."""
         script = Path(__file__).with_name("doomed_service.py")
         start = [script, *doom] if doom else ["-m", "bertworks"]
-        words = ["serve", "--model", f"{NAME}={model}", "--port", "{port}", "--threads", 1, *flags]
-        return started([sys.executable, *start, *words], sources=SOURCES)
+        models = {NAME: model} if isinstance(model, Path) else model
+        named = [f"{name}={path}" for name, path in models.items()]
+        words = ["serve", "--model", *named, "--port", "{port}", "--threads", 1, *flags]
+        return started([sys.executable, *start, *words], sources=SOURCES, **how)
 
     def _text(self, number: int) -> str:
         words = self.random.choices(WORDS, k=self.random.choice((1, 2, 3, 5, 8, 13, 21)))
@@ -135,6 +142,38 @@ def vectors_of(reply: Reply) -> np.ndarray:
     """Return the vectors of a reply."""
     rows = sorted(reply.json()["data"], key=lambda row: row["index"])
     return np.stack([np.frombuffer(base64.b64decode(r["embedding"]), "<f4") for r in rows])
+
+
+async def ask_all(
+    service: Service, requests: Sequence[bytes], *, clients: int, within: float = 30.0
+) -> list[Reply]:
+    """Return the replies to requests in their order, sent by so many clients at once."""
+    replies, left = [Reply(LOST, b"", b"", within)] * len(requests), iter(range(len(requests)))
+
+    async def client() -> None:
+        connection = await connect(service.port)
+        for place in left:
+            if not connection.is_open:
+                connection = await connect(service.port)
+            try:
+                replies[place] = await asyncio.wait_for(connection.ask(requests[place]), within)
+            except TimeoutError:
+                connection.close()
+        connection.close()
+
+    await asyncio.gather(*(client() for _ in range(clients)))
+    return replies
+
+
+def is_near(one: Any, other: Any) -> bool:
+    """Tell whether two answers say the same, up to the last digits of their numbers."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(is_near(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(is_near, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return abs(one - other) <= TOLERANCE
+    return bool(one == other)
 
 
 def series_of(text: str) -> dict[str, float]:

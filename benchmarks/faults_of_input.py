@@ -223,15 +223,14 @@ def made_up(site: Site, share: float) -> Iterator[Verdict]:
     """B2: requests made up from the schema, right ones and wrong ones."""
     examples = max(3, round(1000 * share))
     with site.serve(site.model("a"), "--allow-swap") as service:
-        words = [Path(sys.executable).with_name("st"), "run", "--phases", "fuzzing",
-                 "--mode", "all", "--checks", ",".join(CHECKS), "--seed", 7,
-                 "--max-examples", examples,
-                 "--generation-database", "none", "--continue-on-failure", "--no-color",
-                 f"http://{HOST}:{service.port}/openapi.json"]  # fmt: skip
-        done = subprocess.run(
-            [str(word) for word in words], capture_output=True, text=True, cwd=site.folder
-        )
-        alive, _ = service.fetch("/readyz")
+        done = make_up(service, f"http://{HOST}:{service.port}/openapi.json", examples)
+        alive, document = service.fetch("/openapi.json")
+        schema = json.loads(document)
+        schema["paths"] = {"/embed": schema["paths"]["/embed"]}
+        del schema["paths"]["/embed"]["post"]["responses"]["422"]
+        lying = site.folder / "lying.json"
+        lying.write_text(json.dumps(schema))
+        control = make_up(service, lying, 20)
     seen = re.findall(
         r"^\s*(\d+ \w.*(?:generated|passed|failed|tested|selected).*)$", done.stdout, re.M
     )
@@ -240,3 +239,24 @@ def made_up(site: Site, share: float) -> Iterator[Verdict]:
         sys.stderr.write(done.stdout[-6000:])
     yield Verdict("B2", f"schemathesis, {examples} a route: all as the schema says", told,
                   done.returncode == 0 and alive == 200)  # fmt: skip
+    yield Verdict("B2 control", "a schema without its 422 is seen", f"exit {control.returncode}",
+                  control.returncode != 0)  # fmt: skip
+
+
+def make_up(
+    service: Service, schema: str | Path, examples: int
+) -> subprocess.CompletedProcess[str]:
+    """Let schemathesis make up requests for every route of a schema."""
+    words = [
+        *(Path(sys.executable).with_name("st"), "run", "--phases", "fuzzing", "--mode", "all"),
+        *("--checks", ",".join(CHECKS), "--seed", 7, "--max-examples", examples),
+        *("--generation-database", "none", "--continue-on-failure", "--no-color"),
+        *("--url", f"http://{HOST}:{service.port}", schema),
+    ]
+    return subprocess.run(
+        [str(word) for word in words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=service.log.parent,
+    )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fault_site import NAME, TOLERANCE, Site, Verdict, is_right, vectors_of
+from fault_site import NAME, TOLERANCE, Site, Verdict, is_near, is_right, vectors_of
 from service_client import Reply, Service, connect, post, run
 
 Replies = list[tuple[tuple[int, ...], Reply]]  # the places of the texts that were asked for
@@ -234,14 +234,3 @@ def _side(vectors: np.ndarray, places: tuple[int, ...], wanted: dict[str, np.nda
         if np.abs(vectors - own[list(places)]).max() <= TOLERANCE:
             return name
     return "mixed"
-
-
-def is_near(one: Any, other: Any) -> bool:
-    """Tell whether two answers say the same, up to the last digits of their numbers."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(is_near(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(is_near, one, other))
-    if isinstance(one, float) and isinstance(other, float):
-        return abs(one - other) <= TOLERANCE
-    return bool(one == other)

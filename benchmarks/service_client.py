@@ -308,10 +308,26 @@ class Service:
 
     def memory(self) -> float:
         """Return the megabytes that it holds."""
+        return self.status("VmRSS") / 1024
+
+    def peak(self) -> float:
+        """Return the most megabytes that it held since that was forgotten."""
+        return self.status("VmHWM") / 1024
+
+    def forget_peak(self) -> None:
+        """Begin to look for the most anew."""
+        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+
+    def status(self, name: str) -> int:
+        """Return a number that the system tells of the process."""
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) / 1024
-        return 0.0
+            if line.startswith(f"{name}:"):
+                return int(line.split()[1])
+        return 0
+
+    def num_files(self) -> int:
+        """Return how many files and connections it holds open."""
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
 
 def free_port() -> int:
@@ -323,13 +339,17 @@ def free_port() -> int:
 
 @contextmanager
 def started(
-    words: Sequence[object], *, ready: str = "/readyz", sources: Path | None = None
+    words: Sequence[object],
+    *,
+    ready: str = "/readyz",
+    sources: Path | None = None,
+    port: int | None = None,
 ) -> Iterator[Service]:
     """Run a service while the block lasts; `{port}` among its words becomes a free port.
 
     `sources` is a folder of packages that it can import.
     """
-    port = free_port()
+    port = port or free_port()
     quiet = {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1", "TOKENIZERS_PARALLELISM": "false"}
     environment = {**os.environ, **quiet}  # noqa: TID251
     if sources is not None:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from bertworks.core.errors import ArtifactError
 from bertworks.model.weights import (
+    LONGEST_HEADER,
     Account,
     TensorFiles,
     find_pickles,
@@ -173,6 +174,19 @@ def test_a_lying_header_is_refused(tmp_path: Path, content: bytes) -> None:
     file.write_bytes(content)
     with pytest.raises(ArtifactError, match="cannot be read as safetensors"):
         read_tensors(file)
+
+
+def test_a_header_of_myriads_of_tensors_is_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "model.safetensors"
+    tensors = {f"t{n}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for n in range(9)}
+    file.write_bytes(safetensors_bytes(tensors))
+    assert len(read_tensors(file)) == 9
+    long = json.dumps(tensors).encode().ljust(LONGEST_HEADER + 1)
+    file.write_bytes(struct.pack("<Q", len(long)) + long + b"0")
+    with pytest.raises(ArtifactError, match=r"has 4194305 bytes, and no weights need more than"):
+        read_tensors(file)
+    file.write_bytes(struct.pack("<Q", len(long) - 1) + long[:-1])
+    assert len(read_tensors(file)) == 9
 
 
 class Bomb:

@@ -1,6 +1,7 @@
 """The service under faults, in short; `make faults` runs the full counts, with times."""
 
 import asyncio
+import random
 import signal
 from collections.abc import Iterator
 from importlib import import_module
@@ -25,6 +26,11 @@ def bench() -> Iterator[Any]:
             answers=import_module("faults_of_answers"),
             input=import_module("faults_of_input"),
             life=import_module("faults_of_life"),
+            days=import_module("faults_of_days"),
+            wire=import_module("faults_of_wire"),
+            locks=import_module("faults_of_locks"),
+            rows=import_module("fault_rows"),
+            script=import_module("service_faults"),
         )
 
 
@@ -68,6 +74,87 @@ def test_what_cannot_be_read_is_refused_in_json(bench, sound) -> None:
     assert not told.complaints
     assert {400, 404, 415, 422} <= told.statuses.keys()
     assert sound.fetch("/readyz")[0] == 200
+
+
+def test_requests_made_up_from_the_schema_are_answered_as_it_says(bench, sound) -> None:
+    done = bench.input.make_up(sound, f"http://127.0.0.1:{sound.port}/openapi.json", 2)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_what_is_hardly_http_is_refused_and_nothing_is_smuggled(bench, sound) -> None:
+    chance = random.Random(11)
+    odd = [bench.wire.odd_bytes(chance) for _ in range(150)]
+    told = [bench.wire.judge_raw(one) for one in bench.client.run(bench.wire.send_raw(sound, odd))]
+    assert not [one for one in told if one.startswith("wrong")]
+    assert {"200", "400"} <= set(told)
+    for hidden in bench.client.run(bench.wire.read_raw(sound, bench.wire.smuggling())):
+        assert hidden.startswith(b"HTTP/1.1 400")
+        assert hidden.count(b"HTTP/1.1 ") == 1
+    (both,) = bench.client.run(bench.wire.read_raw(sound, [bench.client.get("/livez") * 2]))
+    assert both.count(b"HTTP/1.1 200") == 2  # as a smuggled one would be seen
+
+
+def test_no_string_leads_to_a_file_of_the_machine(bench, site, sound) -> None:
+    secret = site.folder / "secret.txt"
+    secret.write_text(bench.locks.CANARY)
+    paths = bench.locks.hostile_paths(40, secret=secret, seed=5)
+    requests = [request for path in paths for request in bench.locks.at_every_place(path)]
+    replies = bench.client.run(bench.site.ask_all(sound, requests, clients=8))
+    assert {reply.status for reply in replies} <= {200, 400, 404, 405, 422}
+    assert not [one for one in replies if b"root:" in one.body or b"no client" in one.body]
+
+
+def test_it_says_that_it_lives_while_its_line_is_full_and_in_exchange(bench, site, sound) -> None:
+    many = [site.request(range(90))] * 40
+    swap = [bench.client.post(f"/models/{bench.site.NAME}", {"path": str(site.model("a"))})]
+    for requests in (many, swap):
+        seen, told = bench.client.run(
+            bench.days.probe_while(sound, lambda some=requests: bench.days.ask_each(sound, some))
+        )
+        assert set(seen) == {200}
+        assert set(told) <= {200, 429}
+
+
+def test_mixed_work_leaves_nothing_behind(bench, site, sound) -> None:
+    wanted = {"a": site.vectors(site.model("a")), "b": site.vectors(site.model("b"))}
+    before, day = sound.num_files(), bench.days.Day(site, sound, wanted)
+    bench.client.run(day.spend(rate=60, seconds=2))
+    assert day.num_right
+    assert not day.num_wrong
+    assert not day.num_hung
+    assert not day.complaints
+    assert sound.num_files() <= before + 5
+
+
+def test_a_service_that_was_killed_is_back_on_its_port_and_right(bench, site) -> None:
+    port = bench.client.free_port()
+    for _ in range(2):
+        _, is_right = bench.days.rise(site, port)
+        assert is_right
+
+
+def test_every_promise_is_counted_or_names_its_test(bench) -> None:
+    groups = {"S": 9, "O": 8, "B": 6, "L": 7, "X": 10}
+    every = [f"{group}{n}" for group, count in groups.items() for n in range(1, count + 1)]
+    assert list(bench.rows.ROWS) == every
+    page = (BENCHMARKS.parent / "docs" / "reliability.md").read_text(encoding="utf-8")
+    for name, row in bench.rows.ROWS.items():
+        path, _, test = row.test.partition("::")
+        assert f"def {test}(" in (BENCHMARKS.parent / "tests" / path).read_text(encoding="utf-8")
+        (line,) = [line for line in page.splitlines() if line.startswith(f"| {name} |")]
+        assert f"tests/{row.test}" in line
+
+
+def test_the_table_tells_what_is_kept_and_whether_its_control_failed(bench) -> None:
+    seen = [("S3", True), ("S3 control", True), ("L3", False), ("L3", True), ("L3 control", False)]
+    verdicts = [bench.site.Verdict(test, "a", "b", is_kept) for test, is_kept in seen]
+    lines = {
+        line.split(" | ")[0]: line for line in bench.script.table(["S3", "S6", "L3"], verdicts)
+    }
+    assert lines["| S3"].endswith("| a: b | yes | fails, as it must |")
+    assert lines["| S6"].endswith("::test_logits_of_any_size_give_chances_that_sum_to_one` | "
+                                  "by `make test` | in the test |")  # fmt: skip
+    assert lines["| L3"].endswith("| a: b; a: b | **no** | **passes** |")
 
 
 @pytest.mark.parametrize(

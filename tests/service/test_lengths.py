@@ -40,6 +40,22 @@ def test_characters_that_can_hardly_be_read_are_not_looked_at(tokenizer) -> None
     assert len(Lengths(tokenizer, 7).shorten("x" * 10_000)) <= CHARACTERS * 7
 
 
+ODD = st.sampled_from(["cat ", "a", " ", "\u0301", "北京", "[", "a\u200d", "x" * 130, "the hill\n"])
+
+
+@given(st.lists(ODD, min_size=1, max_size=3), st.integers(1, 900), st.sampled_from([3, 17, 64]))
+def test_of_a_long_text_little_more_is_looked_at_than_is_read(
+    kinds, parts: list[str], times: int, most: int
+) -> None:
+    text = "".join(parts) * times
+    for tokenizer in kinds.values():
+        begin = text[: CHARACTERS * most]
+        offsets = tokenizer.encode(begin).offsets
+        plainly = begin if len(offsets) <= most else begin[: offsets[most - 1][1]]
+        found = Lengths(tokenizer, most).shorten(text)
+        assert tokenizer.ids_of([found]) == tokenizer.ids_of([plainly if text[most:] else text])
+
+
 def test_the_long_parts_of_an_example_are_shortened_and_no_others(tokenizer) -> None:
     lengths, long, short = Lengths(tokenizer, 9), "cat " * 50, " ".join(["cat"] * 9)
     shorten = lengths.shorten_example

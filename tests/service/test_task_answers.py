@@ -2,7 +2,9 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 from bertworks.service import task_answers
 from bertworks.service.asked import Asked
@@ -16,6 +18,7 @@ from bertworks.tasks.choose import Choose
 
 LABELS = {"labels": ["a"], "probabilities": {"a": 0.7, "b": 0.2, "c": 0.4}}
 SPANS = {"spans": [{"text": "x", "probability": 0.3}, {"text": "y", "probability": 0.6}]}
+ABILITY_OF = {kind: ability for ability, kinds in KINDS_OF.items() for kind in kinds}
 CANDIDATES = {"candidates": [{"answer": str(n), "probability": 0.5 / n} for n in (1, 2, 3)]}
 
 
@@ -131,3 +134,31 @@ def test_no_more_is_told_than_can_be_made_ready(
     with pytest.raises(Failure, match="would tell 40 labels or candidates, but 30 are") as failed:
         tasks.ask("fill_mask", ["[MASK]", "[MASK] [MASK] [MASK]"], asked)
     assert failed.value.code == "too_large"
+
+
+@pytest.mark.parametrize("kind", ABILITY_OF)
+def test_logits_of_any_size_give_chances_that_sum_to_one(
+    kind: str, predictor_of, make_samples
+) -> None:
+    predictor, loudest = predictor_of(kind, seed=41), []
+    with torch.no_grad():
+        for parameter in predictor.model.heads.parameters():
+            parameter.mul_(1e4)
+    for head in predictor.model.heads.values():
+        head.register_forward_hook(lambda *call: loudest.append(float(call[2].abs().max())))
+    tasks, ability = answers_of(predictor), ABILITY_OF[kind]
+    items = tasks.ask(ability, make_samples(5).rows(kind, 9), Asked(num_candidates=307))
+    found = tasks.compute(items[0].key, texts_of(items))
+    assert max(loudest) > 1e4
+    with np.errstate(all="ignore"):
+        plain = np.exp(np.float32(max(loudest)))
+        assert np.isnan(plain / plain)  # what the plain formula would say
+    for answer in found:
+        chances = answer.get("probabilities", [])
+        told = list(chances.values()) if isinstance(chances, dict) else chances
+        told += [answer[name] for name in ("probability", "score") if name in answer]
+        for mask in answer.get("masks", ()):
+            assert sum(one["probability"] for one in mask) == pytest.approx(1, abs=1e-6)
+        assert np.isfinite(told).all()
+        if kind in ("classify", "match", "aspect", "relate", "choose"):
+            assert sum(told) - answer["probability"] == pytest.approx(1, abs=1e-6)

@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from bertworks.core.errors import ArtifactError
 from bertworks.core.lines import is_unicode
 
+LONGEST_HEADER = 4 << 20  # bytes of a weight file; tens of thousands of tensors need no more
+
 
 @dataclass(frozen=True)
 class Account:
@@ -161,6 +163,7 @@ def _open(path: Path) -> Any:
     """Map a safetensors file into memory; say what is wrong with one that is none."""
     if not path.is_file():
         raise ArtifactError(f"there is no {path}; weights are read from safetensors only")
+    _require_short_header(path)
     try:
         return safe_open(path, framework="pt")
     except (SafetensorError, OSError, ValueError) as error:
@@ -172,6 +175,17 @@ def _open(path: Path) -> Any:
         is_pickle = begin[:2] == b"PK" or (begin[:1] == b"\x80" and begin[8:] != b"{")
         remedy = "it is a pickle: bertworks import reads those" if is_pickle else "fetch it again"
         raise ArtifactError(f"{path} cannot be read as safetensors: {error}; {remedy}") from error
+
+
+def _require_short_header(path: Path) -> None:
+    """Refuse a file that tells of so many tensors that reading about them takes the memory."""
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+    if LONGEST_HEADER < size < path.stat().st_size:
+        raise ArtifactError(
+            f"the header of {path} has {size} bytes, and no weights need more than "
+            f"{LONGEST_HEADER}; fetch it from somebody else"
+        )
 
 
 def _is_table(found: Any) -> bool:

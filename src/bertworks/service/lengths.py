@@ -14,6 +14,8 @@ from bertworks.service.failures import Failure
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 CHARACTERS = 64  # of a piece, at the most and on average; those behind are not even looked at
+USUAL = 4  # characters of a piece: as many are looked at first
+MARGIN = 256  # characters; what stands so far before the end is cut as if there were no end
 LONG_PARTS: dict[type, tuple[str, ...]] = {  # of an example, that may be cut
     TextExample: ("text", "text_b"),
     TaggedExample: ("text",),
@@ -43,9 +45,12 @@ class Lengths:
         """Return as much of a text as is read."""
         if len(text) <= self.most:
             return text
-        begin = text[: CHARACTERS * self.most]
-        offsets = self.tokenizer.encode(begin).offsets
-        return begin if len(offsets) <= self.most else begin[: offsets[self.most - 1][1]]
+        begin = text[: USUAL * self.most + MARGIN]
+        end = self._end(begin)
+        if len(begin) < len(text) and (end is None or end > len(begin) - MARGIN):
+            begin = text[: CHARACTERS * self.most]
+            end = self._end(begin)
+        return begin[:end]
 
     def require_few_readings(self, example: Example, times: int) -> None:
         """Refuse an example that would be read too often: once with each of many labels, say."""
@@ -75,3 +80,8 @@ class Lengths:
                 f"be cut of it has more than {most}; shorten it",
             )
         return shortened
+
+    def _end(self, text: str) -> int | None:
+        """Return where the last piece that is read ends; None if that is the end of the text."""
+        offsets = self.tokenizer.encode(text).offsets
+        return None if len(offsets) <= self.most else offsets[self.most - 1][1]
