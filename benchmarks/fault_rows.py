@@ -214,7 +214,7 @@ ROWS: dict[str, Row] = {
     ),
     "X7": Row(
         "texts never become code on the page",
-        "service/test_page_in_browser.py::test_200_texts_that_would_be_code_are_only_texts",
+        "service/test_page_payloads.py::test_200_texts_that_would_be_code_are_only_texts",
     ),
     "X8": Row(
         "the service calls nobody",
