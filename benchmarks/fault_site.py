@@ -107,14 +107,19 @@ class Site:
         model: Path | Mapping[str, Path],
         *flags: object,
         doom: Sequence[object] = (),
+        as_it_comes: bool = False,
         **how: Any,
     ) -> AbstractContextManager[Service]:
-        """Run the service with a model, or several by their names, perhaps with faults in it."""
+        """Run the service with a model, or several by their names, perhaps with faults in it.
+
+        With one thread, and patience with all who come, unless its settings are to be as they come.
+        """
         script = Path(__file__).with_name("doomed_service.py")
         start = [script, *doom] if doom else ["-m", "bertworks"]
         models = {NAME: model} if isinstance(model, Path) else model
         named = [f"{name}={path}" for name, path in models.items()]
-        words = ["serve", "--model", *named, "--port", "{port}", "--threads", 1, *flags]
+        words = ["serve", "--model", *named, "--port", "{port}", *flags]
+        words += [] if as_it_comes else ["--threads", 1, "--wait", 60]
         return started([sys.executable, *start, *words], sources=SOURCES, **how)
 
     def _text(self, number: int) -> str:

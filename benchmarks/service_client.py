@@ -156,6 +156,7 @@ class Load:
 
     seconds: float = 0.0
     client_share: float = 0.0  # of one core
+    service_share: float = 0.0  # of one core, where it is known
     times: dict[int, list[float]] = field(default_factory=dict)  # by status
 
     @property
@@ -167,6 +168,11 @@ class Load:
     def rate(self) -> float:
         """Answers a second."""
         return len(self.times.get(200, ())) / self.seconds if self.seconds else 0.0
+
+    @property
+    def rate_of_core(self) -> float:
+        """Answers in a second of what the clients and the service had of the cores."""
+        return self.rate / (self.client_share + self.service_share)
 
     def percentile(self, share: float, *, status: int = 200) -> float:
         """Return how many milliseconds that share of the replies took at most."""
@@ -194,42 +200,6 @@ async def closed_loop(
         connection.close()
 
     await _timed(load, [client(number) for number in range(clients)])
-    return load
-
-
-async def open_loop(
-    port: int,
-    requests: Sequence[bytes],
-    *,
-    rate: float,
-    seconds: float,
-    see: Callable[[int, Reply], None] = lambda place, reply: None,
-) -> Load:
-    """Send requests at a fixed rate, whether or not earlier ones are answered."""
-    load, free, under_way = Load(), list[Connection](), set[asyncio.Task[None]]()
-
-    async def send(place: int) -> None:
-        connection = free.pop() if free else await connect(port)
-        try:
-            reply = await asyncio.wait_for(connection.ask(requests[place]), PATIENCE)
-        except TimeoutError:
-            reply = Reply(LOST, b"", b"", PATIENCE)
-        load.note(reply)
-        see(place, reply)
-        free.append(connection) if connection.is_open and reply.status else connection.close()
-
-    async def arrivals() -> None:
-        started = time.perf_counter()
-        for number in range(int(rate * seconds)):
-            await asyncio.sleep(max(0.0, started + number / rate - time.perf_counter()))
-            task = asyncio.create_task(send(number % len(requests)))
-            under_way.add(task)
-            task.add_done_callback(under_way.discard)
-        await asyncio.gather(*under_way)
-
-    await _timed(load, [arrivals()])
-    for connection in free:
-        connection.close()
     return load
 
 
@@ -328,6 +298,11 @@ class Service:
     def num_files(self) -> int:
         """Return how many files and connections it holds open."""
         return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
+    def cpu_seconds(self) -> float:
+        """Return how long it has computed, on all cores together."""
+        numbers = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(numbers[11]) + int(numbers[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def free_port() -> int:

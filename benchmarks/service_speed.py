@@ -8,8 +8,9 @@ Short texts are sentences of STS-B, long ones the beginnings of film reviews, no
 which all services read whole. Ours runs with torch and with the ONNX files that `export` writes;
 infinity with its torch engine and with its optimum engine on the ONNX file that optimum writes, in
 fp32 and quantized by onnxruntime. The bare predictor gets as many texts at a time as there are
-clients: what the service reaches of its rate is what HTTP, JSON and waiting leave. Sides take
-turns, the best round counts. The last column is the least cosine of vectors with those of torch.
+clients: what the service reaches of its rate is what HTTP, JSON and waiting leave. Ours lets all of
+them wait (--wait), as infinity does. Sides take turns, the best round counts. The last column is
+the least cosine of vectors with those of torch.
 
 infinity-emb lives in an environment of its own, made with
 
@@ -124,7 +125,7 @@ def our_sides(model: Path, data: Path, folder: Path, *, chosen: str) -> dict[str
     return {
         name: Side(
             [sys.executable, "-m", "bertworks", "serve", "--model", f"{NAME}={path}",
-             "--backend", backend, "--port", "{port}", "--no-page"],
+             "--backend", backend, "--port", "{port}", "--no-page", "--wait", 9],
             "/readyz",
             SOURCES,
             bertworks.load(path, backend=backend),

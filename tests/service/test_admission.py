@@ -14,6 +14,7 @@ from starlette.datastructures import Headers
 from bertworks.service.admission import (
     Door,
     Keys,
+    _outside_of_strings,
     decode,
     require_json,
     require_room,
@@ -192,6 +193,12 @@ def test_myriads_of_parts_are_refused_before_they_are_made(part: bytes) -> None:
     with pytest.raises(Failure, match="more than 65536 lists, objects and names") as failed:
         decode(b'{"inputs": [' + part * 70_000 + b'"a"]}', DECODER)
     assert failed.value.code == "too_large"
+
+
+@given(texts=st.lists(st.text('"\\\\[{:a,')))
+def test_what_stands_outside_of_strings_is_found(texts: list[str]) -> None:
+    without = json.dumps({"inputs": ["" for _ in texts]}).replace('"inputs"', "").replace('""', "")
+    assert _outside_of_strings(json.dumps({"inputs": texts})) == without
 
 
 @pytest.mark.parametrize("text", ["[{:", '\\"[{:', "\\\\[{: "])

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from bertworks.service import batcher as batcher_module
-from bertworks.service.batcher import Batcher, BatchLimits
+from bertworks.service.batcher import TIMES_OWN, Batcher, BatchLimits
 from bertworks.service.failures import Failure
 from bertworks.service.jobs import Item, Job
 
@@ -68,7 +68,7 @@ def make() -> Iterator[Callable[..., Batcher]]:
 
     def make(compute: Compute = double, *, start: bool = True, **limits: Any) -> Batcher:
         other = {name: limits.pop(name) for name in ("warm_up", "on_give_up") if name in limits}
-        made.append(Batcher(compute, BatchLimits(**limits), **other))
+        made.append(Batcher(compute, BatchLimits(**{"wait": SOON, **limits}), **other))
         if start:
             made[-1].start()
         return made[-1]
@@ -218,6 +218,55 @@ def test_who_cannot_come_before_the_deadline_is_refused_at_the_door(make: Any) -
     refusal_of(batcher, [job(3, within=5.0)])  # what is in hand takes its time, too
     batcher.submit([job(4, within=6.0)])
     network.gates["first"].set()
+
+
+def count_let_in(make: Any, *, num_tokens: int, wait: float) -> tuple[int, float | None]:
+    """Return how many alike requests are let in behind a large one, and when to come again."""
+    network = Network()
+    gate = network.hold("first")
+    batcher = make(network, wait=wait)
+    batcher._pace.add(num_tokens=1000, seconds=1.0)
+    batcher.submit([job("first")])
+    network.wait_for("first")
+    batcher.submit([job("large", num_tokens=100) for _ in range(20)])
+    try:
+        for number in range(200):
+            batcher.submit([job(number, num_tokens=num_tokens)])
+    except Failure as failure:
+        return number, failure.retry_after
+    finally:
+        gate.set()
+    return 200, None
+
+
+def test_a_small_request_waits_for_small_ones_and_not_too_long(make: Any) -> None:
+    # They have half of each batch, so 200 tokens of theirs take as long as 400.
+    assert count_let_in(make, num_tokens=4, wait=0.4) == (51, 0.1)
+
+
+def test_a_request_may_wait_for_some_that_are_alike(make: Any) -> None:
+    count, seconds = count_let_in(make, num_tokens=64, wait=0.4)
+    assert 2 * 64 * (count - 1) <= TIMES_OWN * 64 < 2 * 64 * count
+    assert seconds == pytest.approx(max(0.1, (2 * 64 * count - TIMES_OWN * 64) / 1000))
+
+
+def test_with_more_patience_they_all_wait(make: Any) -> None:
+    assert count_let_in(make, num_tokens=4, wait=SOON) == (200, None)
+
+
+def test_who_is_let_in_counts_before_it_waits(make: Any) -> None:
+    batcher = make(start=False, wait=0.4)
+    batcher._pace.add(num_tokens=1000, seconds=1.0)
+    assert batcher.seconds_to_come(3, behind=500) is None  # it does not run yet
+    batcher.start()
+    assert batcher.seconds_to_come(3) is None
+    assert batcher.seconds_to_come(3, behind=500) == pytest.approx(0.1)
+    batcher.stop(drain=0.0)
+    assert batcher.seconds_to_come(3, behind=500) is None  # who asks now is told why
+
+
+def test_before_anything_was_computed_nobody_is_refused_for_its_time(make: Any) -> None:
+    assert make(wait=0.4).seconds_to_come(3, behind=10**6) is None
 
 
 def test_what_cannot_end_before_its_deadline_keeps_nobody_else_out(make: Any) -> None:
@@ -651,7 +700,11 @@ def come_and_go(batcher: Batcher, name: int, dice: random.Random, settled: list[
             )
             for place in range(dice.choice([1, 1, 2, 9]))
         ]
-        batcher.submit(jobs)
+        try:
+            batcher.submit(jobs)
+        except Failure:  # it could not come in time
+            assert min(one.deadline for one in jobs) < time.monotonic() + 1
+            continue
         for one in jobs:
             if dice.random() < 0.2:
                 one.answer.cancel()

@@ -13,6 +13,12 @@ def test_every_operation_names_failures_that_there_are() -> None:
     assert all(set(operation.codes) <= set(STATUSES) for operation in OPERATIONS)
 
 
+def test_what_a_model_must_compute_is_known() -> None:
+    asking = {operation.path for operation in OPERATIONS if operation.asks_model}
+    assert {"/embed", "/v1/embeddings", "/rerank", "/tag", "/"} <= asking
+    assert not asking & {"/tokenize", "/info", "/metrics", "/livez", "/readyz", "/v1/models"}
+
+
 def test_what_is_posted_is_described() -> None:
     posts = [operation for operation in OPERATIONS if operation.method == "POST"]
     assert all(

@@ -1,6 +1,7 @@
 """The process that listens: a port of its own, known before anything else is done."""
 
 import json
+import re
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -8,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import Request as Request_
@@ -427,6 +429,110 @@ def test_who_reads_nothing_is_hung_up_on_and_who_reads_slowly_is_not(address: An
             assert _read(slow, 4 << 20) == 4 << 20
         assert _read(slow, 64 << 20) > 12 << 20
         assert _read(lazy, 64 << 20) < 32 << 20
+
+
+@pytest.fixture
+def crowded(predictor_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Serve a model behind a door at which far too much is expected."""
+    monkeypatch.setattr(PatientProtocol, "patience", 0.3)
+    models = Models({"a": Path()}, lambda _: predictor_of())
+    app = make_app(models, AppSettings())
+    app.state.doorman.expected[0] = 10**6
+    with ThreadPoolExecutor(1) as pool, closing(open_socket("127.0.0.1", 0)) as taken:
+        is_open = Event()
+        ended = pool.submit(serve, app, taken, models, drain=1.0, on_ready=is_open.set)
+        assert is_open.wait(timeout=10)
+        models.get().batcher._pace.add(num_tokens=100, seconds=1.0)
+        yield SimpleNamespace(address=taken.getsockname()[:2], doorman=app.state.doorman)
+        assert models.on_give_up is not None
+        models.on_give_up()
+        with pytest.raises(BertworksError):
+            ended.result(timeout=10)
+
+
+def embed(*headers: bytes, body: bytes = b'{"inputs": "a"}', length: int | None = None) -> bytes:
+    """Return the bytes of a request for a vector."""
+    size = b"%d" % (len(body) if length is None else length)
+    lines = [b"POST /embed HTTP/1.1", b"Host: a", b"Content-Type: application/json", *headers]
+    return b"\r\n".join([*lines, b"Content-Length: " + size, b"", body])
+
+
+def replies(line: socket.socket, count: int) -> list[tuple[bytes, Any]]:
+    """Return the heads and bodies of some replies, and nothing must come behind."""
+    seen, found = bytearray(), []
+    while len(found) < count:
+        part = line.recv(1 << 16)
+        assert part
+        seen += part
+        while (end := seen.find(b"\r\n\r\n")) >= 0:
+            length = int(re.findall(rb"content-length: (\d+)", seen[:end])[0])
+            if len(seen) < end + 4 + length:
+                break
+            found.append((bytes(seen[:end]), json.loads(seen[end + 4 : end + 4 + length])))
+            del seen[: end + 4 + length]
+    assert not seen
+    return found
+
+
+def test_what_would_wait_too_long_is_refused_before_its_body_comes(crowded: Any) -> None:
+    with closing(socket.create_connection(crowded.address, timeout=10)) as line:
+        line.sendall(embed(body=b"", length=15))
+        ((head, told),) = replies(line, 1)
+        assert head.startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
+        assert b"\r\nretry-after: 60" in head
+        assert b"\r\nx-content-type-options: nosniff" in head
+        assert told["error"]["code"] == "overloaded"
+        line.sendall(b'{"inputs": "a"}')
+        crowded.doorman.expected[0] = 0
+        line.sendall(embed())
+        ((head, told),) = replies(line, 1)
+        assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert len(told) == 1
+
+
+def test_the_refused_may_ask_something_else_on_the_same_line(crowded: Any) -> None:
+    with closing(socket.create_connection(crowded.address, timeout=10)) as line:
+        for _ in range(3):
+            line.sendall(embed())
+            replies(line, 1)
+        line.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert b'{route="/embed",status="429"} 3\n' in line.recv(1 << 16)
+
+
+@pytest.mark.parametrize("header", [b"Connection: close", b"Expect: 100-continue"])
+def test_who_wants_to_leave_is_let_go_and_who_sends_no_body_too(
+    crowded: Any, header: bytes
+) -> None:
+    with closing(socket.create_connection(crowded.address, timeout=10)) as line:
+        line.sendall(embed(header, body=b"", length=15))
+        ((head, _),) = replies(line, 1)
+        assert head.startswith(b"HTTP/1.1 429")
+        assert line.recv(100) == b""
+
+
+def test_answers_keep_the_order_of_their_requests(crowded: Any) -> None:
+    get = b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"
+    with closing(socket.create_connection(crowded.address, timeout=10)) as line:
+        line.sendall(embed() + get + embed() + get)
+        refused, alive, vectors, alive_too = [told for _, told in replies(line, 4)]
+    assert refused["error"]["code"] == "overloaded"
+    assert alive == alive_too == {"status": "alive"}
+    assert len(vectors) == 1  # behind another the door is not asked, and the line has room
+
+
+def test_a_ticket_is_given_back_whatever_becomes_of_the_request(crowded: Any) -> None:
+    doorman = crowded.doorman
+    doorman.expected[0] = 0
+    requests = [embed(), embed(body=b"no json"), embed(body=b'{"inputs": ""}', length=99)]
+    for request in requests:
+        with closing(socket.create_connection(crowded.address, timeout=10)) as line:
+            line.sendall(request)
+            if request is not requests[-1]:
+                replies(line, 1)
+    until = time.monotonic() + 10
+    while any(doorman.expected) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not any(doorman.expected)
 
 
 def _read(line: socket.socket, most: int) -> int:

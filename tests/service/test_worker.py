@@ -1,9 +1,11 @@
 """The thread that computes: a bad item fails alone, a sick network fails everything."""
 
 import math
+import os
+import sys
 import time
 from collections.abc import Callable, Sequence
-from threading import Event
+from threading import Event, get_native_id
 from typing import Any
 
 import pytest
@@ -12,8 +14,9 @@ from hypothesis import strategies as st
 
 from bertworks.service.failures import Failure
 from bertworks.service.jobs import Item, Job
+from bertworks.service.pace import Pace
 from bertworks.service.waiting import Batch
-from bertworks.service.worker import Pace, Worker
+from bertworks.service.worker import STEP_BACK, Worker
 
 SOON = 20.0
 WARM_UP = Item("sum", 0, num_tokens=1)
@@ -27,14 +30,20 @@ class Ledger:
         self.asked: list[list[Any]] = []
         self._compute = compute
 
-    def work(self, contents: Sequence[Any], *, warm_up: Item | None = None) -> Worker:
+    def work(
+        self,
+        contents: Sequence[Any],
+        *,
+        warm_up: Item | None = None,
+        time_batch: Callable[[int, float], None] = lambda num_tokens, seconds: None,
+    ) -> Worker:
         """Let a worker compute one batch, to the end."""
         jobs = [Job(Item("sum", content, num_tokens=2), deadline=1e9) for content in contents]
         batches = iter([Batch("sum", jobs, [])])
         worker = Worker(
             self.ask,
             warm_up=warm_up,
-            full_pace=Pace(),
+            time_batch=time_batch,
             take=lambda worker: next(batches, None),
             settle=self.settle,
         )
@@ -168,7 +177,7 @@ def test_a_relieved_worker_takes_no_more_and_its_pace_does_not_count(is_failing:
         return [] if is_failing else contents
 
     ledger = Ledger(compute)
-    worker = Worker(ledger.ask, warm_up=None, full_pace=pace, take=take, settle=ledger.settle)
+    worker = Worker(ledger.ask, warm_up=None, time_batch=pace.add, take=take, settle=ledger.settle)
     worker.start()
     worker.join(SOON)
     assert len(ledger.asked) == 1
@@ -183,7 +192,7 @@ def test_a_thread_that_ends_is_lost_and_one_that_never_began_too() -> None:
     assert ledger.work([1, 2]).is_lost(stuck_after=SOON, since=0.0)
     assert ledger.outcomes == {}
     idle = Worker(
-        compute, warm_up=None, full_pace=Pace(), take=lambda worker: None, settle=ledger.settle
+        compute, warm_up=None, time_batch=Pace().add, take=lambda worker: None, settle=ledger.settle
     )
     assert idle.is_lost(stuck_after=SOON, since=0.0)
 
@@ -217,7 +226,9 @@ def test_a_large_batch_of_a_slow_network_is_waited_for() -> None:
         return None
 
     ledger, pace = Ledger(compute), Pace()
-    worker = Worker(ledger.ask, warm_up=WARM_UP, full_pace=pace, take=take, settle=ledger.settle)
+    worker = Worker(
+        ledger.ask, warm_up=WARM_UP, time_batch=pace.add, take=take, settle=ledger.settle
+    )
     worker.start()
     assert has_begun.wait(SOON)
     worker.begin(num_tokens=100_000)
@@ -231,17 +242,28 @@ def test_a_large_batch_of_a_slow_network_is_waited_for() -> None:
     worker.join(SOON)
 
 
-def test_the_pace_is_not_known_before_enough_was_computed() -> None:
-    pace = Pace(least=10)
-    pace.add(9, 3.0)
-    assert pace.seconds(7) is None
-    pace.add(100, 0.5)
-    assert pace.seconds(50) == 0.25
+@pytest.mark.skipif(sys.platform != "linux", reason="only there a thread has its own priority")
+def test_who_computes_lets_others_go_first() -> None:
+    found: list[int] = []
+
+    def compute(key: Any, contents: list[Any]) -> list[Any]:
+        found.append(os.getpriority(os.PRIO_PROCESS, get_native_id()))
+        return contents
+
+    own = os.getpriority(os.PRIO_PROCESS, get_native_id())
+    Ledger(compute).work([1, 2])
+    assert found == [min(own + STEP_BACK, 19)]
+    assert os.getpriority(os.PRIO_PROCESS, get_native_id()) == own
 
 
-def test_the_pace_forgets() -> None:
-    pace = Pace()
-    pace.add(1000, 1.0)
-    for _ in range(40):
-        pace.add(10, 1.0)
-    assert 9.9 < 1 / (pace.seconds(1) or 0) < 11
+@pytest.mark.parametrize("is_poisoned", [False, True])
+def test_a_batch_that_is_taken_apart_says_nothing_of_the_pace(is_poisoned: bool) -> None:
+    def compute(key: Any, contents: list[Any]) -> list[Any]:
+        if is_poisoned and 2 in contents:
+            raise ValueError("poison")
+        return contents
+
+    timed: list[tuple[int, float]] = []
+    ledger = Ledger(compute)
+    ledger.work([1, 2, 3], time_batch=lambda num_tokens, seconds: timed.append((num_tokens, 0.0)))
+    assert timed == ([] if is_poisoned else [(6, 0.0)])

@@ -25,6 +25,7 @@ from bertworks.service.admission import (
     require_room,
     require_short,
 )
+from bertworks.service.delivery import deliver
 from bertworks.service.failures import Failure
 from bertworks.service.jobs import Item, Job
 from bertworks.service.metrics import Metrics
@@ -108,13 +109,13 @@ class Asker:
         self,
         request: Request,
         decoder: "msgspec.json.Decoder[Any]",
-        write: Callable[[Any], Response],
+        write: Callable[[Any], tuple[bytes, dict[str, str]]],
     ) -> Response:
         """Answer a request that needs no queue by what a function makes of its body."""
         with self.door.enter() as take:
             asked = await self._decode(await self._body(request, take), decoder)
-            response: Response = await self.off_loop(write, asked)
-        return response
+            content, headers = await self.off_loop(write, asked)
+        return deliver(content, self.door, headers)
 
     def require_room(self, inputs: Sequence[Any]) -> None:
         """Refuse more than one request may bring."""
@@ -132,6 +133,8 @@ class Asker:
             name = model or getattr(asked, "model", None)
             is_brief = len(body) <= BRIEF
             served, jobs = await self._submit(exchange, asked, name, deadline, is_brief=is_brief)
+            if (ticket := request.scope.get("state", {}).get("ticket")) is not None:
+                ticket.give_back()
             answers = await wait_for(jobs, request.receive, deadline)
             answered = Answered(served, answers, [job.item for job in jobs])
             if is_brief and all(isinstance(one, np.ndarray) and one.ndim == 1 for one in answers):
@@ -145,7 +148,7 @@ class Asker:
         name, num_items = answered.served.name, len(answered.answers)
         self.metrics.read(name, num_tokens=num_tokens, num_items=num_items, num_cut=num_cut)
         headers = told_by_headers(answered.served, num_tokens=num_tokens, num_cut=num_cut)
-        return Response(content, headers=headers, media_type="application/json")
+        return deliver(content, self.door, headers)
 
     async def _body(self, request: Request, take: Callable[[int], None]) -> bytes:
         limits = self.limits

@@ -13,11 +13,15 @@ from typing import Any, Literal
 
 from bertworks.service.failures import Failure
 from bertworks.service.jobs import Item, Job
+from bertworks.service.pace import Portion
 from bertworks.service.waiting import Batch, WaitingLine
-from bertworks.service.worker import Compute, Pace, Worker
+from bertworks.service.worker import Compute, Worker
 
 BEAT = 0.25  # seconds between two looks at the worker
 MINUTE = 60.0
+SLICE = 0.04  # seconds that a batch takes from large requests while small ones come
+LEAST = 64  # tokens of a slice, or a batch, however slow the network is
+TIMES_OWN = 16  # as long as a request takes itself it may wait: for so many that are alike
 logger = logging.getLogger("bertworks.service")
 
 
@@ -27,6 +31,7 @@ class BatchLimits:
 
     batch_tokens: int = 4096  # of one batch; a larger item goes alone
     queue_tokens: int = 65536  # that wait; more are refused
+    wait: float = 0.4  # seconds of work that may wait before a small request, or it is refused
     oldest: float = 0.0  # seconds that a job may wait for company while nothing else is computed
     late_after: float = 1.5  # seconds; a batch that takes this and far too long: not ready
     stuck_after: float = 8.0  # seconds; a batch that takes this and far too long: worker lost
@@ -58,8 +63,11 @@ class Batcher:
         self._warm_up = warm_up  # must always succeed; None: soundness is taken for granted
         self._on_give_up = on_give_up
         self._on_batch = on_batch  # told of each that is begun
-        self._pace = Pace(least=limits.batch_tokens // 2)  # what full batches can do
-        self._line = WaitingLine(limits.batch_tokens)
+        least, most = min(LEAST, limits.batch_tokens), limits.batch_tokens
+        self._full = Portion(limits.wait / 2, least=least, most=most, at_first=most)
+        self._slice = Portion(SLICE, least=least, most=most, at_first=most // 8)
+        self._pace = self._full.pace
+        self._line = WaitingLine()
         self._changed = Condition()
         self._state: Literal["new", "running", "stopping", "stopped", "given up"] = "new"
         self._worker: Worker | None = None
@@ -83,6 +91,18 @@ class Batcher:
         """Refuse what could not wait however small it is, before any work is put into it."""
         with self._changed:
             self._admit(1, deadline, last=1)
+
+    def seconds_to_come(self, num_tokens: int, *, behind: int = 0) -> float | None:
+        """Return after how long to send a request again that would wait too long; None: at once.
+
+        It is a guess, so nothing is locked. Behind are tokens that do not wait yet but will before.
+        """
+        ahead = self._pace.seconds(self._line.tokens_before(num_tokens) + behind)
+        if ahead is None or self._state != "running":
+            return None
+        own = self._pace.seconds(num_tokens) or 0.0
+        patience = max(self._limits.wait, TIMES_OWN * own)
+        return ahead - patience if ahead > patience else None
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Let all jobs of a request wait for their answers, or none."""
@@ -164,7 +184,9 @@ class Batcher:
                 f"the request has {num_tokens} tokens but {most} may wait; send fewer at once",
             )
         if waiting + num_tokens > most:
-            raise self._refusal(waiting + num_tokens - most)
+            raise self._refusal(self._pace.seconds(waiting + num_tokens - most))
+        if (seconds := self.seconds_to_come(num_tokens)) is not None:
+            raise self._refusal(seconds)
         if deadline is not None:
             self._require_time(num_tokens - last, deadline - time.monotonic())
 
@@ -181,10 +203,9 @@ class Batcher:
                 "send fewer at once",
             )
         if in_hand + (self._pace.seconds(waiting) or 0.0) + own > left:
-            raise self._refusal(waiting)
+            raise self._refusal(self._pace.seconds(waiting))
 
-    def _refusal(self, num_tokens: int) -> Failure:
-        seconds = self._pace.seconds(num_tokens)
+    def _refusal(self, seconds: float | None) -> Failure:
         wait = 1.0 if seconds is None else min(max(seconds, 0.1), MINUTE)
         return Failure(
             "overloaded",
@@ -213,13 +234,19 @@ class Batcher:
         return came + self._limits.oldest - time.monotonic()
 
     def _hand_out(self, worker: Worker) -> Batch:
-        batch = self._line.take(now=time.monotonic())
+        full, of_large = self._full.num_tokens, self._slice.num_tokens
+        batch = self._line.take(full, now=time.monotonic(), slice_tokens=of_large)
         worker.held.update(batch.jobs, batch.expired)
         worker.begin(batch.num_tokens)
         self._on_batch(batch)
         self.num_batches += bool(batch.jobs)
         self.num_tokens += batch.num_tokens
         return batch
+
+    def _time_batch(self, num_tokens: int, seconds: float) -> None:
+        with self._changed:
+            self._full.add(num_tokens, seconds)
+            self._slice.add(num_tokens, seconds)
 
     def _settle(self, worker: Worker, job: Job, outcome: Any) -> None:
         """Answer a job, unless it was taken out of the worker's hands."""
@@ -290,7 +317,7 @@ class Batcher:
         self._worker = Worker(
             self._compute,
             warm_up=self._warm_up,
-            full_pace=self._pace,
+            time_batch=self._time_batch,
             take=self._take,
             settle=self._settle,
         )

@@ -24,6 +24,7 @@ from bertworks.service import (
 from bertworks.service.access_log import AccessLog
 from bertworks.service.admission import Keys, Limits
 from bertworks.service.asking import Asker
+from bertworks.service.doorman import Doorman
 from bertworks.service.failures import Failure
 from bertworks.service.guards import ANY_HOST, HostCheck, KeyCheck, SafeHeaders
 from bertworks.service.metrics import Counting, Metrics
@@ -93,6 +94,8 @@ def make_app(models: Models, settings: AppSettings) -> Starlette:
     )
     app.router.redirect_slashes = False
     app.state.asker, app.state.has_keys = asker, bool(keys)
+    paths = frozenset(one.path for one in operations if one.asks_model and "{" not in one.path)
+    app.state.doorman = Doorman(models, metrics, keys, paths)
     return app
 
 

@@ -21,7 +21,7 @@ from bertworks.service.foreign_schemas import (
 )
 from bertworks.service.label_shapes import LABELLING, ability_for, labels_of
 from bertworks.service.models import ServedModel
-from bertworks.service.operations import JSON, OF_BODIES, Operation, answering
+from bertworks.service.operations import OF_BODIES, Operation, answering
 from bertworks.service.schemas import decoder_of
 from bertworks.service.vector_shapes import as_list, cosines
 
@@ -115,13 +115,13 @@ def in_list(inputs: str | list[str]) -> list[str]:
 async def tokenize(request: Request, asker: Asker) -> Response:
     """Cut texts into pieces."""
 
-    def cut(asked: TokenizeRequest) -> Response:
+    def cut(asked: TokenizeRequest) -> tuple[bytes, dict[str, str]]:
         served, texts = asker.models.get(asked.model), in_list(asked.inputs)
         asker.require_room(texts)
         pieces = served.tokenize(texts, special=asked.add_special_tokens, prompt=asked.prompt_name)
         num_tokens = sum(map(len, pieces))
         headers = told_by_headers(served, num_tokens=num_tokens, num_cut=0)
-        return Response(msgspec.json.encode(pieces), headers=headers, media_type=JSON)
+        return msgspec.json.encode(pieces), headers
 
     return await asker.convert(request, TOKENIZE, cut)
 

@@ -54,6 +54,11 @@ class Metrics:
         """Count what was no HTTP."""
         self.answered[NO_ROUTE, STATUSES["bad_request"]] += 1
 
+    def refuse(self, route: str) -> None:
+        """Take a request that was turned away by its head."""
+        self.answered[route, 429] += 1
+        self.time(route, 0.0)
+
     def read(self, model: str, *, num_tokens: int, num_items: int, num_cut: int) -> None:
         """Take how much of a request a model read."""
         self.items[model] += num_items

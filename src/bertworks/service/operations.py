@@ -41,6 +41,11 @@ class Operation:
     tells_model: bool = False  # whether headers say which model answered, and what it read
     places: Mapping[str, Sequence[str]] = field(default_factory=dict)  # what may stand in the path
 
+    @property
+    def asks_model(self) -> bool:
+        """Whether what it asks for waits for a model."""
+        return set(OF_MODELS) <= set(self.codes)
+
 
 def as_json(value: Any) -> Response:
     """Return what is told as JSON."""

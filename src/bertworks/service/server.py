@@ -3,9 +3,10 @@
 import gc
 import re
 import socket
+import sys
 from asyncio import TimerHandle
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from http import HTTPStatus
 from ipaddress import ip_address
 from threading import Thread, Timer
@@ -17,6 +18,7 @@ from starlette.responses import Response
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from bertworks.core.errors import BertworksError, UsageError
+from bertworks.service.doorman import Doorman, Ticket, refused
 from bertworks.service.failures import Failure
 from bertworks.service.guards import SAFE_HEADERS
 from bertworks.service.models import Models
@@ -29,6 +31,7 @@ LONGEST_HEAD = 64 << 10  # bytes
 OFFER = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
 UNREADABLE = "what came is no request that can be read; send HTTP/1.1"
 IDLE = 30  # seconds that a connection is kept without a request, or unread
+TURN = 0.001  # seconds for which a thread keeps the interpreter when others want it
 
 
 def open_socket(host: str, port: int) -> socket.socket:
@@ -87,6 +90,7 @@ def serve(
         timeout_keep_alive=IDLE,
         timeout_graceful_shutdown=max(round(drain), 1),
     )
+    sys.setswitchinterval(TURN)
     server = _Server(config, models)
     models.on_give_up = server.give_up
     opening = _Opening(models, on_ready=on_ready, on_failure=server.leave)
@@ -150,6 +154,10 @@ class PatientProtocol(HttpToolsProtocol):
         self._is_open = False  # a request has begun and not ended
         self._head: int | None = None  # bytes of a head, but those that came with its first
         self._is_over = False  # nothing that comes is read any more
+        self._is_refused = False  # and the rest of the request is not read
+        self._ticket: Ticket | None = None
+        app: Any = self.config.app
+        self._doorman: Doorman | None = getattr(app.state, "doorman", None)
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for a first request."""
@@ -166,9 +174,8 @@ class PatientProtocol(HttpToolsProtocol):
             self._head += len(data)
             if self._head > self.longest_head:
                 self._refuse(self._too_long)
-        has_answered = self.cycle is None or self.cycle.response_complete
         is_waiting = self._alarm is not None or self.timeout_keep_alive_task is not None
-        if has_answered and not self._is_open and not is_waiting:
+        if self._has_answered and (self._is_refused or not self._is_open) and not is_waiting:
             self._wait()
 
     def on_message_begin(self) -> None:
@@ -184,16 +191,25 @@ class PatientProtocol(HttpToolsProtocol):
         if len(self.url) + sum(len(n) + len(v) + 4 for n, v in self.headers) > self.longest_head:
             self._refuse(self._too_long)
             raise ValueError(self._too_long)  # for the parser to stop
-        super().on_headers_complete()
+        if not self._turn_away():
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a body, if it is read at all."""
+        if not self._is_refused:
+            super().on_body(body)
 
     def on_message_complete(self) -> None:
         """Wait no longer."""
         self._is_open = False
         self._rest()
-        super().on_message_complete()
+        if not self._is_refused:
+            super().on_message_complete()
+        self._is_refused = False
 
     def on_response_complete(self) -> None:
         """Begin to wait for the rest of a body that nobody reads."""
+        self._give_back_ticket()
         super().on_response_complete()
         if self._is_open:
             self._wait()
@@ -212,6 +228,7 @@ class PatientProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no longer."""
         self._rest()
+        self._give_back_ticket()
         super().connection_lost(exc)
         if self._reading_alarm is not None:
             self._reading_alarm.cancel()
@@ -253,6 +270,30 @@ class PatientProtocol(HttpToolsProtocol):
     def _too_long(self) -> str:
         return f"the head of the request is longer than {self.longest_head} bytes; send less"
 
+    @property
+    def _has_answered(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _turn_away(self) -> bool:
+        """Refuse a request that would wait too long; one that is let in gets a ticket."""
+        if self._doorman is None or not self._has_answered:
+            return False
+        found = self._doorman.refusal(self.parser.get_method(), self.url, self.headers)
+        if not isinstance(found, int):
+            self._ticket = self.scope["state"]["ticket"] = found
+            return False
+        is_last = self.parser.get_http_version() != "1.1" or not self.parser.should_keep_alive()
+        self._is_refused = True
+        self.transport.write(_refusal(found, is_last=is_last))
+        if is_last:
+            self.transport.close()
+        return True
+
+    def _give_back_ticket(self) -> None:
+        if self._ticket is not None:
+            self._ticket.give_back()
+            self._ticket = None
+
     def _wait(self) -> None:
         self._rest()
         self._alarm = self.loop.call_later(self.patience, self.transport.abort)
@@ -282,11 +323,17 @@ def _without_offer(data: bytes) -> bytes:
     return data if found is None else data[: found.start()] + b"\r\nx-offer:" + data[found.end() :]
 
 
-def _as_bytes(response: Response) -> bytes:
-    headers = {**SAFE_HEADERS, **response.headers, "connection": "close"}
+def _as_bytes(response: Response, *, is_last: bool = True) -> bytes:
+    """Return the bytes of a response, after which the connection may go on or not."""
+    headers = {**SAFE_HEADERS, **response.headers, **({"connection": "close"} if is_last else {})}
     status = f"{response.status_code} {HTTPStatus(response.status_code).phrase}"
     lines = [f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in headers.items())]
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + bytes(response.body)
+
+
+@cache
+def _refusal(seconds: int, *, is_last: bool) -> bytes:
+    return _as_bytes(response_of(refused(seconds)), is_last=is_last)
 
 
 class _Server(uvicorn.Server):

@@ -3,17 +3,23 @@
 from base64 import b64encode
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from bertworks.service.foreign_schemas import Scheme
 
 
-def as_list(vector: np.ndarray) -> list[Any]:
-    """Return the numbers of a vector, or of several."""
-    return np.asarray(vector, dtype=np.float32).tolist()
+def as_list(vector: np.ndarray) -> Any:
+    """Return the numbers of a vector, or of several, written as JSON.
+
+    One by one, so that other threads have their turn before hundreds of them are written.
+    """
+    if vector.ndim > 1:
+        return msgspec.Raw(b"[" + b",".join(as_list(row) for row in vector) + b"]")
+    return msgspec.Raw(msgspec.json.encode(np.asarray(vector, dtype=np.float32).tolist()))
 
 
-def as_written(vector: np.ndarray, scheme: Scheme) -> list[float] | str:
+def as_written(vector: np.ndarray, scheme: Scheme) -> Any:
     """Return a vector as numbers, or as base64 of its bytes."""
     if scheme == "float":
         return as_list(vector)

@@ -2,7 +2,8 @@
 
 Jobs of one request stand in the lane of its key and size. Half of every batch goes to those who
 came first, so that nobody starves; the other half to small requests, so that nobody waits for the
-whole of another's large one. The two take turns at choosing the key. No threads and no clock here.
+whole of another's large one. The two take turns at choosing the key. While small requests come, a
+batch takes no more than a slice of large ones. No threads and no clock here.
 """
 
 from collections import deque
@@ -13,6 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bertworks.service.jobs import Job
+
+COMPANY = 1.0  # seconds for which one small request lets others be expected
+NUM_SIZES = 32  # see size_of
 
 
 @dataclass(frozen=True)
@@ -32,14 +36,16 @@ class Batch:
 class WaitingLine:
     """Jobs that nobody has begun."""
 
-    def __init__(self, batch_tokens: int) -> None:
+    def __init__(self) -> None:
         self.num_jobs = 0
         self.num_tokens = 0
         self.num_skipped = 0  # cancelled before they were begun
-        self._batch_tokens = batch_tokens
         self._lanes: dict[_Lane, deque[_Request]] = {}
         self._num_requests = 0
         self._is_age_next = True
+        self._was_large = False  # the last batch had some of large requests
+        self._tokens = [0] * NUM_SIZES  # that wait, by the size of their request
+        self._came = [float("-inf")] * NUM_SIZES  # when the last request of a size did
 
     def add(self, jobs: Sequence[Job], *, now: float) -> None:
         """Let the jobs of one request wait."""
@@ -48,10 +54,13 @@ class WaitingLine:
             by_key.setdefault(job.item.key, []).append(job)
         for key, shared in by_key.items():
             shared.sort(key=_cost)
-            size = sum(map(_cost, shared)).bit_length()
+            num_tokens = sum(map(_cost, shared))
+            size = size_of(num_tokens)
             self._num_requests += 1
-            request = _Request(self._num_requests, now, deque(shared))
+            request = _Request(self._num_requests, now, len(shared), deque(shared))
             self._lanes.setdefault(_Lane(key, size), deque()).append(request)
+            self._tokens[size] += num_tokens
+            self._came[size] = now
         self.num_jobs += len(jobs)
         self.num_tokens += sum(map(_cost, jobs))
 
@@ -60,16 +69,27 @@ class WaitingLine:
         """When the one who waits longest came."""
         return min((lane[0].came for lane in self._lanes.values()), default=None)
 
-    def take(self, *, now: float) -> Batch:
-        """Begin the jobs of the next batch; it is empty where all that was looked at had ended."""
-        orders = [self._by_age, self._by_size]
-        first, second = orders if self._is_age_next else reversed(orders)
-        self._is_age_next = not self._is_age_next
+    def tokens_before(self, num_tokens: int) -> int:
+        """Return how many tokens go before a request of some, for it has half of every batch."""
+        as_small = sum(self._tokens[: size_of(num_tokens) + 1])
+        return min(2 * as_small, self.num_tokens)
+
+    def take(self, num_tokens: int, *, now: float, slice_tokens: int | None = None) -> Batch:
+        """Begin the jobs of the next batch; it is empty where all that was looked at had ended.
+
+        A slice is what it takes of large requests while small ones come; None: as much as fits.
+        """
         if not self._lanes:
             return Batch(None, [], [])
-        batch = Batch(min(self._lanes, key=first).key, [], [])
-        self._fill(batch, first, until=(self._batch_tokens + 1) // 2, now=now)
-        self._fill(batch, second, until=self._batch_tokens, now=now)
+        room = self._room(num_tokens, slice_tokens, now)
+        orders = [self._by_age, self._by_size]
+        if room.left_for_large == 0 or not self._is_age_next:
+            orders.reverse()
+        self._is_age_next = orders[0] == self._by_size
+        batch = Batch(min(self._lanes, key=orders[0]).key, [], [])
+        self._fill(batch, room, orders[0], leave=num_tokens // 2, now=now)
+        self._fill(batch, room, orders[1], leave=0, now=now)
+        self._was_large = room.has_large
         batch.jobs.sort(key=_cost)
         return batch
 
@@ -82,7 +102,7 @@ class WaitingLine:
                 if ended:
                     gone = set(ended)
                     request.jobs = deque(job for job in request.jobs if job not in gone)
-                    expired += [job for job in ended if self._begin(job)]
+                    expired += [job for job in ended if self._begin(job, name)]
             self._lanes[name] = deque(request for request in lane if request.jobs)
             if not self._lanes[name]:
                 del self._lanes[name]
@@ -90,29 +110,51 @@ class WaitingLine:
 
     def clear(self) -> list[Job]:
         """Begin, and return, all that wait."""
-        jobs = [job for lane in self._lanes.values() for request in lane for job in request.jobs]
+        waiting = [
+            (job, name)
+            for name, lane in self._lanes.items()
+            for request in lane
+            for job in request.jobs
+        ]
         self._lanes.clear()
-        return [job for job in jobs if self._begin(job)]
+        return [job for job, name in waiting if self._begin(job, name)]
 
-    def _fill(self, batch: Batch, order: "_Order", *, until: int, now: float) -> None:
+    def _room(self, num_tokens: int, slice_tokens: int | None, now: float) -> "_Room":
+        """Return how much of what there is room for; small and large requests take turns."""
+        large = NUM_SIZES if slice_tokens is None else size_of(slice_tokens) + 1
+        if slice_tokens is None or now - max(self._came[:large]) > COMPANY:
+            return _Room(num_tokens, num_tokens, NUM_SIZES)
+        if any(self._is_urgent(lane, now) for lane in self._lanes if lane.size >= large):
+            return _Room(num_tokens, num_tokens, NUM_SIZES)
+        is_turn_of_small = self._was_large and min(lane.size for lane in self._lanes) < large
+        return _Room(num_tokens, 0 if is_turn_of_small else slice_tokens, large)
+
+    def _is_urgent(self, lane: "_Lane", now: float) -> bool:
+        """Tell whether a request has less than half of its time, and more than half to do."""
+        first = self._lanes[lane][0]
+        is_half_over = now - first.came > first.jobs[0].deadline - now
+        return is_half_over and 2 * len(first.jobs) > first.num_jobs
+
+    def _fill(
+        self, batch: Batch, room: "_Room", order: "_Order", *, leave: int, now: float
+    ) -> None:
         lanes = [lane for lane in self._lanes if lane.key == batch.key]
-        num_tokens = batch.num_tokens
-        while lanes and num_tokens < until:
+        while lanes and room.left > leave:
             lane = min(lanes, key=order)
             cost = _cost(self._lanes[lane][0].jobs[0])
-            if batch.jobs and num_tokens + cost > self._batch_tokens:
+            if batch.jobs and not room.fits(lane, cost):
                 lanes.remove(lane)
                 continue
             job = self._pop(lane)
             if lane not in self._lanes:
                 lanes.remove(lane)
-            if not self._begin(job):
+            if not self._begin(job, lane):
                 continue
             if job.deadline <= now:
                 batch.expired.append(job)
                 continue
             batch.jobs.append(job)
-            num_tokens += cost
+            room.take(lane, cost)
 
     def _pop(self, lane: "_Lane") -> Job:
         requests = self._lanes[lane]
@@ -123,10 +165,11 @@ class WaitingLine:
             del self._lanes[lane]
         return job
 
-    def _begin(self, job: Job) -> bool:
+    def _begin(self, job: Job, lane: "_Lane") -> bool:
         """Take a job's answer over, so that it can no longer be cancelled."""
         self.num_jobs -= 1
         self.num_tokens -= _cost(job)
+        self._tokens[lane.size] -= _cost(job)
         if _is_begun(job.answer):
             return True
         self.num_skipped += 1
@@ -139,15 +182,41 @@ class WaitingLine:
         return lane.size, self._lanes[lane][0].number
 
 
+def size_of(num_tokens: int) -> int:
+    """Return to which size a request belongs: 4 to 31 tokens are one, 32 to 255 the next."""
+    return num_tokens.bit_length() // 3
+
+
 _Order = Callable[["_Lane"], tuple[int, int]]
 
 
 @dataclass(frozen=True)
 class _Lane:
-    """Requests that are alike: of one key, their tokens between two powers of 2."""
+    """Requests that are alike: of one key and size."""
 
     key: Hashable
     size: int
+
+
+@dataclass
+class _Room:
+    """What a batch still has room for."""
+
+    left: int  # tokens
+    left_for_large: int
+    large: int  # the least size of large requests
+    has_large: bool = False
+
+    def fits(self, lane: _Lane, cost: int) -> bool:
+        return cost <= (
+            self.left if lane.size < self.large else min(self.left, self.left_for_large)
+        )
+
+    def take(self, lane: _Lane, cost: int) -> None:
+        self.left -= cost
+        if lane.size >= self.large:
+            self.has_large = True
+            self.left_for_large -= cost
 
 
 @dataclass
@@ -156,6 +225,7 @@ class _Request:
 
     number: int
     came: float
+    num_jobs: int  # at first
     jobs: deque[Job] = field(default_factory=deque)  # shortest first, so that neighbors are alike
 
 

@@ -1,41 +1,22 @@
 """The thread that computes batches, and how a batch that fails is taken apart."""
 
 import logging
+import os
+import sys
 import time
 from collections.abc import Callable, Hashable, Sequence
-from threading import Thread, current_thread
+from threading import Thread, current_thread, get_native_id
 from typing import Any
 
 from bertworks.service.failures import Failure
 from bertworks.service.jobs import Item, Job
+from bertworks.service.pace import Pace
 from bertworks.service.waiting import Batch
 
 # The key and contents of some items: one answer each, in order; a Failure for one that has none.
 Compute = Callable[[Hashable, list[Any]], Sequence[Any]]
+STEP_BACK = 4  # in the units of nice
 logger = logging.getLogger("bertworks.service")
-
-
-class Pace:
-    """How fast tokens are computed; the latest batches count most."""
-
-    def __init__(self, *, least: int = 1) -> None:
-        self.tokens_per_second: float | None = None  # None: not known yet
-        self._least = least
-        self._tokens = 0.0
-        self._seconds = 0.0
-
-    def add(self, num_tokens: int, seconds: float) -> None:
-        """Count what took some seconds, if it is enough to say something."""
-        if num_tokens < self._least:
-            return
-        self._tokens = 0.8 * self._tokens + num_tokens
-        self._seconds = 0.8 * self._seconds + seconds
-        self.tokens_per_second = self._tokens / max(self._seconds, 1e-6)
-
-    def seconds(self, num_tokens: int) -> float | None:
-        """Return how long some tokens will take."""
-        rate = self.tokens_per_second
-        return None if rate is None else num_tokens / rate
 
 
 class Worker:
@@ -46,7 +27,7 @@ class Worker:
         compute: Compute,
         *,
         warm_up: Item | None,
-        full_pace: Pace,
+        time_batch: Callable[[int, float], None],
         take: "Callable[[Worker], Batch | None]",
         settle: "Callable[[Worker, Job, Any], None]",
     ) -> None:
@@ -55,7 +36,7 @@ class Worker:
         self.is_warm = False  # a forward has passed
         self._compute = compute
         self._warm_up = warm_up
-        self._full_pace = full_pace
+        self._time_batch = time_batch  # told the tokens of each batch, and the seconds it took
         self._pace = Pace()
         self._first_pace = Pace()  # of what must always succeed: too slow, but known from the start
         self._take = take
@@ -119,10 +100,14 @@ class Worker:
 
     def _run(self) -> None:
         try:
+            step_back()
             self._prove_soundness()
             self.is_warm = True
             while (batch := self._take(self)) is not None:
-                self._work(batch)
+                start = time.monotonic()
+                is_sound = self._work(batch)
+                if is_sound and not self.is_relieved:
+                    self._time_batch(batch.num_tokens, time.monotonic() - start)
                 del batch  # its contents are not kept while there is nothing to do
         except BaseException:
             logger.exception("the worker thread is lost")
@@ -140,14 +125,16 @@ class Worker:
             raise outcome
         self._first_pace.add(self._warm_up.num_tokens, time.monotonic() - start)
 
-    def _work(self, batch: Batch) -> None:
+    def _work(self, batch: Batch) -> bool:
+        """Answer the jobs of a batch, and tell whether it could be computed as a whole."""
         for job in batch.expired:
             self._settle(self, job, Failure("too_late", "the deadline passed before its turn came"))
-        parts = [batch.jobs] if batch.jobs else []
+        parts, is_sound = [batch.jobs] if batch.jobs else [], True
         while parts and not self.is_relieved:
             part = parts.pop()
             outcomes = self._attempt(batch.key, part)
             if isinstance(outcomes, Failure):
+                is_sound = False
                 if part is batch.jobs:  # is it the items, or the network?
                     self._prove_soundness()
                 if len(part) > 1:
@@ -156,6 +143,7 @@ class Worker:
                 outcomes = [outcomes]
             for job, outcome in zip(part, outcomes, strict=True):
                 self._settle(self, job, outcome)
+        return is_sound
 
     def _attempt(self, key: Hashable, jobs: list[Job]) -> Sequence[Any] | Failure:
         num_tokens = sum(job.item.num_tokens for job in jobs)
@@ -172,7 +160,16 @@ class Worker:
             logger.warning("%d items of %.99r failed", len(jobs), key, exc_info=len(jobs) == 1)
             return Failure("failed", f"the model failed on this input: {type(error).__name__}")
         if not self.is_relieved:
-            seconds = time.monotonic() - start
-            self._pace.add(num_tokens, seconds)
-            self._full_pace.add(num_tokens, seconds)
+            self._pace.add(num_tokens, time.monotonic() - start)
         return answers
+
+
+def step_back() -> None:
+    """Let other threads of this process go first where cores are short.
+
+    Who computes has much to do at a time, who talks to clients little, but at once. On Linux each
+    thread has a priority of its own, which the threads that it starts inherit.
+    """
+    if sys.platform == "linux":
+        own = get_native_id()
+        os.setpriority(os.PRIO_PROCESS, own, os.getpriority(os.PRIO_PROCESS, own) + STEP_BACK)

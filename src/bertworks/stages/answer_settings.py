@@ -95,6 +95,9 @@ class ServeSettings:
     CPU and 16384 on a GPU."""
     queue_tokens: Count = 262144
     """Most tokens that wait to be computed; requests beyond are told to come again."""
+    wait: Positive = 0.4
+    """Seconds of work that may wait before a request; with more, and more than 16 like itself, it
+    is told to come again."""
     deadline: Positive = 10.0
     """Seconds that a request may wait; later it is not begun."""
     max_items: Count = 2048

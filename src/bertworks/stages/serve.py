@@ -115,6 +115,7 @@ def _limits(settings: ServeSettings) -> BatchLimits:
     return BatchLimits(
         batch_tokens=settings.batch_tokens or BATCH_TOKENS[device],
         queue_tokens=settings.queue_tokens,
+        wait=settings.wait,
     )
 
 
