@@ -9,6 +9,7 @@ from threading import Thread, current_thread, get_native_id
 from typing import Any
 
 from bertworks.service.failures import Failure
+from bertworks.service.freed_memory import Housekeeping
 from bertworks.service.jobs import Item, Job
 from bertworks.service.pace import Pace
 from bertworks.service.waiting import Batch
@@ -102,13 +103,14 @@ class Worker:
         try:
             step_back()
             self._prove_soundness()
-            self.is_warm = True
+            self.is_warm, keeping = True, Housekeeping()
             while (batch := self._take(self)) is not None:
                 start = time.monotonic()
                 is_sound = self._work(batch)
                 if is_sound and not self.is_relieved:
                     self._time_batch(batch.num_tokens, time.monotonic() - start)
                 del batch  # its contents are not kept while there is nothing to do
+                keeping.look()
         except BaseException:
             logger.exception("the worker thread is lost")
         finally:
