@@ -422,6 +422,10 @@ class Samples:
         found = {"question": self._text(3), "choices": choices, "passage": self._text(length)}
         return {**found, "label": next(n for n, c in enumerate(choices) if c in self.animals)}
 
+    def _generate(self, length: int) -> dict[str, Any]:
+        words = self._words(min(length, 7))  # what is too long for one window is refused
+        return {"source": " ".join(words), "target": " ".join(words[-5:])}
+
     def _tag(self, length: int) -> dict[str, Any]:
         tokens = ["cat", "hill", *self._words(length)]
         kinds = {**dict.fromkeys(self.animals, "B-ANIMAL"), **dict.fromkeys(self.places, "B-PLACE")}

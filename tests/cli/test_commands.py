@@ -16,6 +16,7 @@ from bertworks.stages.settings import LearnVocabSettings
 def test_every_stage_has_its_command_and_every_command_its_stage() -> None:
     folder = Path(bertworks.stages.__file__).parent
     parts = {
+        "finetune_model",
         "finetune_plan",
         "learning_plan",
         "onnx_export",
@@ -25,7 +26,14 @@ def test_every_stage_has_its_command_and_every_command_its_stage() -> None:
         "task_list",
         "zero_shot",
     }  # of other stages
-    no_stages = {"__init__", "settings", "setting_groups", "answer_settings", *parts}
+    no_stages = {
+        "__init__",
+        "settings",
+        "setting_groups",
+        "answer_settings",
+        "task_settings",
+        *parts,
+    }
     stages = {path.stem for path in folder.glob("*.py")} - no_stages
     modules = [command.module for command in COMMANDS.values()]
     assert sorted(modules) == sorted(f"bertworks.stages.{stage}" for stage in stages)

@@ -1,5 +1,6 @@
 """A flat batch knows where its texts lie and how much there is to find."""
 
+from dataclasses import replace
 from itertools import accumulate
 
 import pytest
@@ -117,6 +118,26 @@ def test_a_batch_moves_as_a_whole_and_leaves_the_original() -> None:
     assert (moved.num_texts, moved.ids, moved.layout.lengths) == (2, (7, 11), (2, 3))
     assert moved.layout.runs == batch.layout.runs
     assert batch.tokens.device == CPU
+
+
+def test_replies_move_with_the_texts_that_they_answer() -> None:
+    replies = Batch(
+        tokens=torch.arange(3),
+        positions=torch.tensor([0, 0, 1]),
+        segments=torch.zeros(3, dtype=torch.int64),
+        layout=Layout.of((1, 2)),
+        targets={},
+        ids=(7, 11),
+        is_causal=True,
+    )
+    batch = replace(replies, is_causal=False, prefixes=(1, 0), replies=replies)
+    moved = batch.to(ELSEWHERE)
+    assert moved.replies is not None
+    assert {moved.replies.tokens.device, moved.replies.layout.starts.device} == {ELSEWHERE}
+    assert (moved.replies.is_causal, moved.replies.layout.lengths) == (True, (1, 2))
+    assert (moved.is_causal, moved.prefixes) == (False, (1, 0))
+    assert replies.tokens.device == CPU
+    assert replies.to(ELSEWHERE).replies is None
 
 
 def test_a_smoothed_batch_asks_for_the_same_and_as_much() -> None:

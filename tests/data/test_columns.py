@@ -170,6 +170,31 @@ def test_a_file_for_two_tasks_must_be_told_which() -> None:
         form_of(["words", "pos", "ner"], {})
 
 
+def test_a_target_speaks_of_texts_to_write_only_beside_a_source_and_without_a_text() -> None:
+    assert form_of(["id", "source", "target"], {}) == "target"
+    assert form_of(["Source", "Target", "title"], {}) == "target"
+    assert form_of(["abstract", "title"], {"source": "abstract", "target": "title"}) == "target"
+    assert form_of(["1", "2"], {"source": "2", "target": "1"}) == "target"
+    assert form_of(["text", "source", "target"], {}) == "label"
+    assert form_of(["sentence", "source", "target"], {}) == "label"
+    assert form_of(["body", "target", "web"], {"text": "body", "source": "web"}) == "label"
+    assert form_of(["text", "target"], {}) == "label"
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ("src|tgt", ("src", "tgt")),
+        ("document|summary|title", ("document", "summary")),
+        ("id|abstract|title", ("abstract", "title")),
+        ("source|abstract|target", ("source", "target")),
+    ],
+)
+def test_sources_and_targets_have_other_names_too(names: str, expected: tuple[str, str]) -> None:
+    found = match_names(names.split("|"), "target", {})
+    assert (found["source"], found["target"]) == expected
+
+
 def test_among_several_forms_our_own_names_come_first() -> None:
     assert choose_form(["text", "label"], {}, ("score", "label")) == "label"
     assert choose_form(["Text", "Label"], {}, ("score", "label")) == "label"

@@ -13,6 +13,7 @@ from bertworks.data.examples import (
     Found,
     QuestionExample,
     RelationExample,
+    SourceExample,
     Span,
     TaggedExample,
     TextExample,
@@ -41,6 +42,7 @@ EXAMPLES: dict[str, list[Any]] = {
         ChoiceExample("Where?", ("here", "there"), "It is here.", 0),
     ],
     "relation": [RelationExample("a meets b", (0, 1), (8, 9), "meets")],
+    "target": [SourceExample("a cat", ("猫",)), SourceExample("a cat", ("猫", "一只猫"))],
 }
 
 

@@ -12,6 +12,7 @@ from bertworks.data.examples import (
     Found,
     QuestionExample,
     RelationExample,
+    SourceExample,
     Span,
     TaggedExample,
     TextExample,
@@ -69,6 +70,11 @@ GOOD: dict[str, tuple[dict[str, Any], Any, Any]] = {
         RelationExample("Ada knows Bob", (0, 3), (10, 13), "knows", line=3),
         RelationExample("Ada knows Bob", (0, 3), (10, 13), line=3),
     ),
+    "target": (
+        {"source": "Ada knows Bob", "target": "Ada kennt Bob"},
+        SourceExample("Ada knows Bob", ("Ada kennt Bob",), line=3),
+        SourceExample("Ada knows Bob", line=3),
+    ),
 }
 
 
@@ -96,12 +102,13 @@ def test_what_is_sought_must_be_there_only_to_learn_or_to_score(form: str) -> No
 @pytest.mark.parametrize("form", FORMS)
 def test_any_row_may_say_where_its_text_is_from(form: str) -> None:
     row, expected, _ = GOOD[form]
-    assert make_example(row, 3, form=form).source is None
-    found = make_example({**row, "source": "web"}, 3, form=form)
-    assert found.source == "web"
-    assert found == expected  # it is no part of what is learned
-    renamed = make_example({**row, "domain": 7}, 3, form=form, columns={"source": "domain"})
-    assert renamed.source == "7"
+    assert make_example(row, 3, form=form).origin is None
+    for name in {"origin", "source"} if form != "target" else {"origin"}:
+        found = make_example({**row, name: "web"}, 3, form=form)
+        assert found.origin == "web"
+        assert found == expected  # it is no part of what is learned
+        renamed = make_example({**row, "domain": 7}, 3, form=form, columns={name: "domain"})
+        assert renamed.origin == "7"
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -145,6 +152,14 @@ def test_columns_may_have_other_names(form: str) -> None:
         ("choice", {"label": 2}, "the label '2' names none of 2 choices"),
         ("relation", {"first": [0, 99]}, "the place 0..99 is not in the text of 13 characters"),
         ("relation", {"second": "Bob"}, "'Bob' is no place in a text"),
+        ("target", {"source": " "}, "'source' is empty or not a string"),
+        ("target", {"source": ["", " "]}, "'source' is empty"),
+        ("target", {"source": ["Ada", 7]}, "'source' holds 7, which is no text"),
+        ("target", {"target": ""}, "'target' is empty or not a string"),
+        ("target", {"target": []}, "'target' is empty"),
+        ("target", {"target": 7}, "'target' is empty or not a string"),
+        ("target", {"target": ["Ada", ""]}, "'target' holds '', which is no text"),
+        ("target", {"target": "\ud800"}, "half of a surrogate pair"),
     ],
 )
 def test_a_bad_row_says_why(form: str, change: dict[str, Any], expected: str) -> None:
@@ -184,6 +199,12 @@ def test_answers_may_be_an_object_of_lists_or_none_at_all() -> None:
 def test_a_choice_is_named_by_number_letter_or_text(label: object, choice: str) -> None:
     row = {"question": "who?", "choices": ["Ada", choice], "label": label}
     assert make_example(row, 1, form="choice").label == 1
+
+
+def test_a_source_may_be_in_sentences_and_a_target_in_several_wordings() -> None:
+    row = {"source": ["We count. ", " ", "It works."], "target": ["Counting", "To count"]}
+    expected = SourceExample("We count. It works.", ("Counting", "To count"), line=1)
+    assert make_example(row, 1, form="target") == expected
 
 
 @given(st.lists(st.text(min_size=1), max_size=9))

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -150,3 +151,38 @@ def test_examples_that_name_the_same_line_are_not_grouped_together() -> None:
     (batch,) = flatten_parts([first, [grouped([3, 3], 0)]], count=1)
     assert batch.tokens.tolist() == [2, 3, 3, 1, 1, 1]  # short texts first
     assert batch.targets["pick"].groups.tolist() == [0, 0, 1, 1, 0, 0]
+
+
+def test_replies_lie_end_to_end_beside_their_texts_as_causal_ones() -> None:
+    texts = [
+        text([1, 2, 3], reply=np.array([7, 8]), example=4, goals={"say": Goal((8, 9))}),
+        text([4], reply=np.array([7]), example=5, goals={"say": Goal((IGNORE,))}),
+    ]
+    batch = flatten(texts)
+    replies = batch.replies
+    assert replies is not None
+    assert (replies.tokens.tolist(), replies.positions.tolist()) == ([7, 8, 7], [0, 1, 0])
+    assert replies.segments.tolist() == [0, 0, 0]
+    assert (replies.layout.lengths, replies.ids, replies.is_causal) == ((2, 1), (4, 5), True)
+    assert (batch.is_causal, batch.prefixes, replies.targets) == (False, None, {})
+    target = batch.targets["say"]
+    assert (target.values.tolist(), target.count, target.at) == ([8, 9, IGNORE], 2, None)
+    (sorted_batch,) = flatten_parts([[one] for one in texts], count=1)  # short texts first
+    assert sorted_batch.replies is not None
+    assert sorted_batch.replies.tokens.tolist() == [7, 7, 8]
+    assert sorted_batch.targets["say"].values.tolist() == [IGNORE, 8, 9]
+
+
+def test_texts_with_a_prefix_are_causal_and_others_are_not() -> None:
+    batch = flatten([text([1, 2, 3], prefix=2), text([4], prefix=0)])
+    assert (batch.is_causal, batch.prefixes, batch.replies) == (True, (2, 0), None)
+    plain = flatten([text([1, 2, 3]), text([4])])
+    assert (plain.is_causal, plain.prefixes) == (False, None)
+    (turned,) = flatten_parts([[text([1, 2, 3], prefix=2)], [text([4], prefix=0)]], count=1)
+    assert turned.prefixes == (0, 2)
+
+
+@pytest.mark.parametrize("part", [{"reply": np.array([7])}, {"prefix": 1}])
+def test_either_all_texts_of_a_batch_have_a_part_or_none(part: dict[str, object]) -> None:
+    with pytest.raises(AssertionError):
+        flatten([text([1, 2], **part), text([3])])

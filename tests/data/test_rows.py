@@ -169,7 +169,7 @@ def test_another_column_may_say_where_texts_are_from(file: Write) -> None:
     path = file("a.tsv", "text\tlabel\tdomain\nthis\t1\tnews\n")
     for columns, source in (({}, None), (parse_columns(("source=domain",)), "news")):
         (found,) = read(path, columns=columns)[0]
-        assert (found, found.source) == (TextExample("this", None, "1", line=2), source)
+        assert (found, found.origin) == (TextExample("this", None, "1", line=2), source)
 
 
 @pytest.mark.parametrize("pair", ["text", "text=", "=sentence", "body=text", ""])

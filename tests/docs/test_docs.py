@@ -310,15 +310,16 @@ def test_both_readmes_have_the_same_shape() -> None:
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory, config, tokenizer) -> Path:
-    """Make the two models of the quickstart, tiny and untrained, where the pages look for them."""
+    """Make the models of the pages, tiny and untrained, where they look for them."""
     folder = tmp_path_factory.mktemp("models")
     made = {
-        "pretrained": [make_task("fill_mask"), make_task("next_sentence")],
-        "pretrained-match": [make_task("match", ("other", "same"))],
+        "quickstart/pretrained": [make_task("fill_mask"), make_task("next_sentence")],
+        "quickstart/pretrained-match": [make_task("match", ("other", "same"))],
+        "models/en-de": [make_task("generate")],
     }
     for name, tasks in made.items():
         model = TaskModel(config, tasks, seed=3)
-        save_model(folder / "quickstart" / name, model, tokenizer, origin=Origin())
+        save_model(folder / name, model, tokenizer, origin=Origin())
     return folder
 
 
@@ -357,6 +358,7 @@ def test_every_python_block_runs(
         bertworks.Predictor.embed,
         bertworks.Predictor.rank,
         bertworks.Predictor.classify,
+        bertworks.Predictor.generate,
     ],
     ids=lambda function: function.__name__,
 )

@@ -7,6 +7,7 @@ from bertworks.data.examples import (
     Found,
     QuestionExample,
     RelationExample,
+    SourceExample,
     Span,
     TaggedExample,
     TextExample,
@@ -110,6 +111,17 @@ def test_places_pairs_and_choices_are_shown() -> None:
     assert list(pair.texts) == ["first", "second"]
     choice = view_of(ChoiceExample("Which?", ("x", "y"), label=0), {}, WRONG)
     assert list(choice.texts) == ["question", "choice 1", "choice 2"]
+
+
+def test_a_written_text_is_shown_below_its_source_and_counts_as_no_pair() -> None:
+    gallery = Gallery()
+    example = SourceExample("A cat.", ("Eine Katze.",))
+    for _ in range(5):
+        gallery.add(example, {"text": "Katze"}, Verdict("Eine Katze.", "Katze", 0.25))
+    assert gallery.confusion() is None
+    shown = gallery.errors().views[0]
+    assert [piece.text for piece in shown.texts[""]] == ["A cat."]
+    assert (shown.gold, shown.answer) == ("Eine Katze.", "Katze")
 
 
 def test_long_words_of_gold_and_answer_are_cut() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bertworks.core.errors import MissingPackageError
-from bertworks.data.examples import TextExample
-from bertworks.evaluation.baselines import tfidf_match
+from bertworks.data.examples import SourceExample, TextExample
+from bertworks.evaluation.baselines import copy_metrics, first_sentence_metrics, tfidf_match
 
 TOPICS = {
     "zoo": "lion tiger zebra monkey parrot",
@@ -70,3 +70,14 @@ def test_a_missing_package_is_named_with_the_way_to_get_it(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
     with pytest.raises(MissingPackageError, match=r"pip install 'bertworks\[eval\]'"):
         tfidf_match(draw_pairs(8, seed=1), draw_pairs(2, seed=2))
+
+
+def test_a_source_and_its_first_sentence_are_texts_to_compare_with() -> None:
+    summaries = [
+        SourceExample("We count words. It works well.", ("We count words.",)),
+        SourceExample("我们数词。很好。", ("我们数词。", "很好。")),
+    ]
+    assert first_sentence_metrics(summaries)["exact_match"] == 1
+    assert copy_metrics(summaries)["exact_match"] == 0
+    assert 0 < copy_metrics(summaries)["rougeL"] < 1
+    assert copy_metrics(summaries)["length_ratio"] > 1

@@ -42,7 +42,7 @@ def make_reports(
         text = f"text {line % (texts or count)} " + "x" * int(random.integers(50))
         text = f"text {line % texts}" if texts else text
         source = ("web", "news")[line % 2]
-        examples.append(TextExample(text, label=LABELS[gold], line=line, source=source))
+        examples.append(TextExample(text, label=LABELS[gold], line=line, origin=source))
         is_right = random.random() < 0.6
         for side, right in zip(answers, (is_right, is_right or random.random() < better), strict=1):
             chances = np.full(3, 0.2)

@@ -9,6 +9,7 @@ from bertworks.data.examples import (
     Found,
     QuestionExample,
     RelationExample,
+    SourceExample,
     Span,
     TaggedExample,
     TextExample,
@@ -28,6 +29,7 @@ TAGGED = TaggedExample("A cat", ((0, 1), (2, 5)), ("O", "B-PET"), intent="look")
 SPANS = TaggedExample("A cat", spans=(Span(2, 5, "PET"),))
 ASKED = QuestionExample("Who?", "A cat sat.", (Found("A cat", 0),))
 CHOICE = ChoiceExample("Who?", ("cat", "dog"), "A cat sat.", 1)
+WRITTEN = SourceExample("A cat.", ("Eine Katze.", "Katze."))
 RELATION = RelationExample("A cat saw a dog", (2, 5), (12, 15), "saw")
 
 
@@ -42,6 +44,7 @@ RELATION = RelationExample("A cat saw a dog", (2, 5), (12, 15), "saw")
         (ASKED, ("Who?", "A cat sat."), {}),
         (CHOICE, ("A cat sat.", "Who?", "cat", "dog"), {}),
         (RELATION, ("A cat saw a dog",), {"label": ("saw",)}),
+        (WRITTEN, ("A cat.", "Eine Katze.", "Katze."), {}),
     ],
 )
 def test_texts_and_labels_of_every_form(
@@ -74,3 +77,10 @@ def test_near_copies_must_share_what_makes_a_row_another_one() -> None:
     assert compared_of(CHOICE) == ("Who?\ncat\ndog", "A cat sat.")
     assert compared_of(RELATION) == ("A cat saw a dog", "cat\ndog")
     assert compared_of(TAGGED) == ("A cat", "")
+
+
+def test_a_source_is_the_same_whatever_is_to_be_written_of_it() -> None:
+    other = SourceExample("A cat.", ("Un chat.",))
+    assert identity_of(WRITTEN) == identity_of(other) == "A cat."
+    assert gold_of(WRITTEN) == gold_of(other)
+    assert compared_of(WRITTEN) == ("A cat.", "")

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from bertworks.data.examples import Found, QuestionExample, TaggedExample, TextExample
+from bertworks.data.examples import (
+    Found,
+    QuestionExample,
+    SourceExample,
+    TaggedExample,
+    TextExample,
+)
 from bertworks.evaluation.dev_scores import DevSet
 from bertworks.evaluation.floors import Floors, SeedScores, has_collapsed, majority_metrics
 from bertworks.tasks.answering import windows_of
@@ -78,6 +84,15 @@ def test_questions_of_which_some_have_no_answer_get_none(floor) -> None:
     found = floor(make_task("answer", nullable=True), examples)
     assert found["f1"] == found["exact_match"] == pytest.approx(2 / 3)
     assert floor(make_task("answer", nullable=True), [questions()] * 2) == {}
+
+
+def test_sources_all_get_the_commonest_target(tokenizer: Tokenizer) -> None:
+    examples = [SourceExample(f"s {n}", (("a cat", "a dog")[n > 2],)) for n in range(5)]
+    task = make_task("generate")
+    found = majority_metrics(task, DevSet(examples, []), tokenizer)
+    assert found["exact_match"] == 0.6
+    assert 0 < found["rougeL"] < 1
+    assert majority_metrics(task, DevSet(examples[:3], []), tokenizer) == {}
 
 
 def test_gold_that_is_all_alike_has_no_floor_for_one_answer_is_right(floor) -> None:

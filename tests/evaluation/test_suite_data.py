@@ -136,6 +136,13 @@ def test_a_compressed_file_is_found_under_its_plain_name(data: Path) -> None:
     assert texts(gather(TASK, "label", data=data, quarantine=Quarantine())["train"])[0] == "a 0"
 
 
+def test_a_pair_of_files_is_found_under_its_common_name(data: Path) -> None:
+    pair = data / "set" / "a.en-de"
+    for language in ("en", "de.gz"):
+        pair.with_suffix(f".{language}").write_bytes(b"x")
+    assert find_file(pair) == pair
+
+
 def test_a_set_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"there is no .*set/a.tsv, nor the same compressed; get"):
         gather(TASK, "label", data=tmp_path, quarantine=Quarantine())

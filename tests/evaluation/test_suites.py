@@ -183,6 +183,10 @@ LAYOUTS: dict[str, Callable[[int], str]] = {  # the first that a file begins wit
     "tagging/segmentation-zh/p": blocks("共同/d  创造/v  美好/a"),
     "tagging/": blocks("Paris\tB-LOC", "now\tO", ""),
     "aspects": blocks("The $T$ is fine .", "food", "1", "The $T$ is bad .", "wine", "-1"),
+    "translation/multi30k": table("", "Sentence number {n}."),
+    "translation/": table("", "Sentence number {n}.\t第{n}句。\tcmn_Hans"),
+    "summarization/arxiv": objects("id", "title", "abstract", "category"),
+    "summarization/scitldr": lambda count: '{"source": ["We. ", "It."], "target": ["a"]}\n' * count,
 }
 UNTAGGED = blocks("共同  创造  美好  ")
 INTENT_FILES = {
@@ -203,7 +207,11 @@ def write_source(path: Path, name: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     layout = next(write for begin, write in LAYOUTS.items() if name.startswith(begin))
     is_untagged = name.endswith(".utf8")
-    path.write_text((UNTAGGED if is_untagged else layout)(FEW), encoding="utf-8")
+    sides = (
+        [path.with_suffix(".en"), path.with_suffix(".de")] if name.endswith(".en-de") else [path]
+    )
+    for side in sides:
+        side.write_text((UNTAGGED if is_untagged else layout)(FEW), encoding="utf-8")
 
 
 @LEARNED

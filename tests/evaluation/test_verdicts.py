@@ -72,7 +72,7 @@ def test_scores_come_again_from_the_disk(write: Callable[[Verdicts], Path]) -> N
 
 
 def test_a_row_says_what_slices_need() -> None:
-    example = TextExample("abc", "de", "yes", line=7, source="web")
+    example = TextExample("abc", "de", "yes", line=7, origin="web")
     (row,) = make_verdicts([example]).rows
     assert (row["line"], row["length"], row["label"], row["source"]) == (7, 5, "yes", "web")
     assert row["gold"] == "yes"

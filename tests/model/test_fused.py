@@ -22,6 +22,7 @@ from bertworks.model.fused import (
     draw_chance,
     expand_and_bend,
     has_triton,
+    pack,
 )
 
 EPSILON = 1e-5
@@ -367,6 +368,27 @@ def test_decoding_takes_the_gradient_as_the_loss_leaves_it(
         *read,
     )
     assert gap < place.tolerance
+
+
+@pytest.mark.parametrize("num_rows", [1, 4, 13])
+def test_a_packed_table_decodes_as_a_plain_one(num_rows: int) -> None:
+    random = torch.Generator().manual_seed(5)
+    vectors, table, bias = (
+        torch.randn(shape, generator=random) for shape in ((num_rows, 21), (97, 21), (97,))
+    )
+    packed = pack(nn.Parameter(table))
+    assert packed.is_mkldnn == torch.backends.mkldnn.is_available()
+    with torch.no_grad():
+        found = decode(vectors, packed, bias)
+    torch.testing.assert_close(found, functional.linear(vectors, table, bias), atol=1e-5, rtol=0)
+
+
+def test_a_table_is_packed_only_where_it_is_multiplied_as_it_is() -> None:
+    table = torch.randn(7, 5, generator=torch.Generator().manual_seed(1))
+    half = table.bfloat16()
+    assert pack(half) is half
+    with torch.autocast("cpu", torch.bfloat16):
+        assert pack(table) is table
 
 
 def test_single_precision_is_decoded_as_it_is(interpreter) -> None:

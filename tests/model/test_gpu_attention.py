@@ -10,7 +10,7 @@ from torch import Tensor
 from bertworks.core.batch import Layout
 from bertworks.data.packing import flatten
 from bertworks.model import gpu_attention
-from bertworks.model.attention import Sight, attend, attend_plainly
+from bertworks.model.attention import Across, Sight, attend, attend_plainly
 from bertworks.model.config import STYLES, EncoderConfig
 from bertworks.model.encoder import Encoder, initialize
 from bertworks.model.gpu_attention import UNSEEN, Look, attend_on_gpu
@@ -281,6 +281,28 @@ def test_what_the_kernels_cannot_do_is_done_by_flash_attention(
     look = make_look(gpu, (5, 1, 130), reach, size=size)
     qkv = gpu.draw(136, 3, HEADS, size, seed=1)
     assert gpu.gap(ours(look), plain(look), qkv) < gpu.tolerance
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("size", [40, 64])
+def test_looking_across_on_a_gpu_equals_the_plain_formula(gpu, size: int) -> None:
+    own, others = (5, 1, 130), (9, 40, 1)
+    q = gpu.draw(sum(own), HEADS, size, seed=1)
+    kv = gpu.draw(sum(others), 2, HEADS, size, seed=2)
+    readers, read = (Layout.of(lengths).to(gpu.device) for lengths in (own, others))
+
+    def by_kernel(q: Tensor, kv: Tensor) -> Tensor:
+        return Across(kv, readers, read).attend(q)
+
+    def by_formula(q: Tensor, kv: Tensor) -> Tensor:
+        gathered = []
+        for query, text in zip(q.split(own), kv.split(others), strict=True):
+            keys, values = text.unbind(1)
+            weights = torch.einsum("qhk,phk->hqp", query, keys) / size**0.5
+            gathered.append(torch.einsum("hqp,phk->qhk", weights.softmax(-1), values))
+        return torch.cat(gathered)
+
+    assert gpu.gap(by_kernel, by_formula, q, kv) < 2 * gpu.tolerance
 
 
 @pytest.mark.gpu

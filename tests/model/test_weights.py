@@ -343,6 +343,48 @@ def test_what_should_be_fresh_is_not_loaded_though_it_is_there(weights) -> None:
     assert bool((model.get_parameter("heads.weight") == 7.0).all())
 
 
+def test_a_parameter_may_begin_as_a_tensor_of_another_name(weights) -> None:
+    model = nn.ModuleDict({"encoder": nn.Linear(3, 5), "heads": nn.Linear(3, 5)})
+    given = {name: weights[name] for name in ("encoder.weight", "encoder.bias")}
+    lent = {"heads.weight": "encoder.weight"}
+    account = load_weights(model, given, may_miss=["heads."], fresh=["heads."], lent=lent)
+    assert account.missing == ("heads.bias",)
+    assert account.matched == ("encoder.weight", "encoder.bias", "heads.weight")
+    assert not account.unexpected
+    assert model.get_parameter("heads.weight").equal(weights["encoder.weight"])
+    with torch.no_grad():
+        model.get_parameter("heads.weight").fill_(7.0)  # it goes its own way
+    assert model.get_parameter("encoder.weight").equal(weights["encoder.weight"])
+
+
+def test_what_is_lent_is_copied_into_a_network_without_memory_too(weights) -> None:
+    with torch.device("meta"):
+        model = nn.ModuleDict({"encoder": nn.Linear(3, 5), "heads": nn.Linear(3, 5)})
+    given = {name: weights[name] for name in ("encoder.weight", "encoder.bias")}
+    given["heads.weight"] = torch.zeros(9, 9)  # a head of the same name that is not wanted
+    lent = {f"heads.{part}": f"encoder.{part}" for part in ("weight", "bias")}
+    assert not load_weights(model, given, fresh=["heads."], lent=lent).missing
+    for part in ("weight", "bias"):
+        own, other = (model.get_parameter(f"{side}.{part}") for side in ("encoder", "heads"))
+        assert other.equal(own)
+        assert other.data_ptr() != own.data_ptr()
+
+
+def test_what_was_lent_is_not_said_to_be_left_out(weights) -> None:
+    weights["other.weight"] = torch.ones(2, 5)
+    assert load_weights(make_network(), weights).unexpected == ("other.weight",)
+    model = make_network()
+    account = load_weights(model, weights, lent={"heads.weight": "other.weight"})
+    assert not account.unexpected
+    assert model.get_parameter("heads.weight").equal(torch.ones(2, 5))
+
+
+def test_a_lent_tensor_of_another_shape_is_named(weights) -> None:
+    lent = {"heads.weight": "encoder.weight"}
+    with pytest.raises(ArtifactError, match=r"heads\.weight has shape \[5, 3\]"):
+        load_weights(make_network(), weights, lent=lent)
+
+
 def test_parts_of_a_larger_encoder_are_refused_by_name(weights) -> None:
     weights["encoder.blocks.7.weight"] = torch.zeros(1)
     model = make_network()

@@ -8,6 +8,7 @@ from bertworks.data.examples import (
     ChoiceExample,
     QuestionExample,
     RelationExample,
+    SourceExample,
     TaggedExample,
     TextExample,
 )
@@ -64,6 +65,7 @@ def test_the_long_parts_of_an_example_are_shortened_and_no_others(tokenizer) -> 
     assert shorten(TaggedExample(long)) == TaggedExample(short)
     assert shorten(QuestionExample(long, long)) == QuestionExample(long, short)
     assert shorten(ChoiceExample("a", (long, "b"), long)) == ChoiceExample("a", (long, "b"), short)
+    assert shorten(SourceExample(long, (long,))) == SourceExample(short, (long,))
     marked = RelationExample(long, (0, 3), (4, 7))
     assert shorten(marked) == marked
     tagged = TaggedExample(long, ((0, 3),))

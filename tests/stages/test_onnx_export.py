@@ -8,11 +8,16 @@ import pytest
 
 import bertworks
 from bertworks.core import optional
-from bertworks.core.artifact import open_artifact
+from bertworks.core.artifact import Origin, open_artifact
 from bertworks.interop.onnx import FILE, OnnxSettings, open_session
 from bertworks.interop.onnx_graph import Graph
+from bertworks.model.config import EncoderConfig
 from bertworks.serving import parity
+from bertworks.serving.model_folder import save_model
 from bertworks.serving.onnx_encoder import OnnxEncoder
+from bertworks.tasks.catalog import make_task
+from bertworks.tasks.task import TaskModel
+from bertworks.tokenizer.tokenizer import Tokenizer
 
 SLOPE = np.arange(23.0)
 TEXTS = ["River boat fish.", "engine", "wheel motor road " * 30]
@@ -176,3 +181,13 @@ def test_the_order_of_cosines_is_told_and_compared_with_gold(
     _, ended = export(vectors, "--data", data, "--out", tmp_path / "bent")
     assert "scores whose Spearman with the model's is -1.0000" in ended.refusal(1)
     assert not (tmp_path / "bent").exists()
+
+
+def test_a_model_that_writes_its_answers_is_refused(
+    tmp_path: Path, config: EncoderConfig, tokenizer: Tokenizer, export
+) -> None:
+    model = TaskModel(config, [make_task("generate")])
+    save_model(tmp_path / "writer", model, tokenizer, origin=Origin())
+    out, ended = export(tmp_path / "writer")
+    assert "writes its answers piece by piece, for which there is no ONNX" in ended.refusal(2)
+    assert not out.exists()

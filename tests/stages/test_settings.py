@@ -28,6 +28,7 @@ NEEDED = {
 COUNT, COUNT_OR_ZERO = "a whole number of at least 1", "a whole number of at least 0"
 POSITIVE, SHARE = "a number above 0", "a number from 0 to below 1"
 WHOLE_SHARE = "a number above 0 and at most 1"
+POWER = "a number from -10 to 10"
 RAMP = "a number or a ramp A..B"
 SHARE_RAMP = f"{RAMP} from 0 to below 1"
 # Command and setting -> what it must be, values beyond the limits, values just within them.
@@ -128,6 +129,28 @@ LIMITS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
     ("evaluate", "top"): (COUNT, ["0", "-1"], ["1"]),
     ("evaluate", "threads"): (COUNT, ["0"], ["1"]),
     ("predict", "threads"): (COUNT, ["0"], ["1"]),
+    ("finetune", "beams"): (COUNT, ["0", "-1"], ["1", "4"]),
+    ("finetune", "length_penalty"): (POWER, ["11", "nan"], ["-1", "0.6"]),
+    ("finetune", "no_repeat"): (COUNT, ["0"], ["3"]),
+    ("finetune", "shortest_reply"): (COUNT, ["0"], ["1"]),
+    ("finetune", "longest_reply"): (COUNT, ["0"], ["1"]),
+    ("finetune", "decoder_layers"): (COUNT, ["0"], ["1"]),
+    ("predict", "beams"): (COUNT, ["0", "-1"], ["1", "4"]),
+    ("predict", "length_penalty"): (POWER, ["11", "nan"], ["-1", "0.6"]),
+    ("predict", "no_repeat"): (COUNT, ["0"], ["3"]),
+    ("predict", "shortest_reply"): (COUNT, ["0"], ["1"]),
+    ("predict", "longest_reply"): (COUNT, ["0"], ["1"]),
+    ("predict", "temperature"): (POSITIVE, ["0", "inf"], ["0.5"]),
+    ("predict", "top_k"): (COUNT, ["0"], ["1"]),
+    ("predict", "top_p"): (WHOLE_SHARE, ["0", "1.1"], ["1"]),
+    ("evaluate", "beams"): (COUNT, ["0", "-1"], ["1", "4"]),
+    ("evaluate", "length_penalty"): (POWER, ["11", "nan"], ["-1", "0.6"]),
+    ("evaluate", "no_repeat"): (COUNT, ["0"], ["3"]),
+    ("evaluate", "shortest_reply"): (COUNT, ["0"], ["1"]),
+    ("evaluate", "longest_reply"): (COUNT, ["0"], ["1"]),
+    ("evaluate", "temperature"): (POSITIVE, ["0", "inf"], ["0.5"]),
+    ("evaluate", "top_k"): (COUNT, ["0"], ["1"]),
+    ("evaluate", "top_p"): (WHOLE_SHARE, ["0", "1.1"], ["1"]),
     ("embed", "threads"): (COUNT, ["0"], ["1"]),
     ("export", "max_length"): ("a whole number of at least 8", ["7", "0"], ["8"]),
     ("embed", "max_length"): ("a whole number of at least 8", ["7", "0"], ["8"]),
@@ -139,6 +162,7 @@ LIMITS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
     ("serve", "max_items"): (COUNT, ["0"], ["1"]),
     ("serve", "max_body"): (COUNT, ["0"], ["1"]),
     ("serve", "drain"): ("a number of at least 0", ["-1", "inf"], ["0"]),
+    ("serve", "wait"): (POSITIVE, ["0", "inf"], ["0.1"]),
     ("serve", "threads"): (COUNT, ["0"], ["1"]),
 }
 
@@ -172,7 +196,8 @@ def test_no_number_is_without_limits_but_the_seed_and_what_the_network_limits() 
         (name, setting.name)
         for name, command in COMMANDS.items()
         for setting in settings_of(command.settings)
-        if {int, float, Ramp} & {setting.kind, *get_args(setting.kind)} and setting.name != "seed"
+        if {int, float, Ramp} & {setting.kind, *get_args(setting.kind)}
+        and setting.name not in ("seed", "draw_seed")
     }
     assert numbers - {("embed", "layers")} == LIMITS.keys()
 

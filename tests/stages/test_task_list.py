@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from bertworks.core.errors import UsageError
-from bertworks.stages.setting_groups import SeveralSettings, TaskSettings
+from bertworks.stages.setting_groups import SeveralSettings
 from bertworks.stages.settings import FinetuneSettings
 from bertworks.stages.task_list import TaskSource, read_task_list, task_sources
+from bertworks.stages.task_settings import TaskSettings
 
 WHOLE = """
 [sentiment]

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -143,7 +144,7 @@ def test_a_special_piece_written_in_the_text_stands_for_itself(learned: Tokenize
 
 
 def test_pieces_are_put_together_again(learned: Tokenizer) -> None:
-    text = "runners 北 京" if learned.is_uncased else "Mädchen 北 京"
+    text = "runners 北京" if learned.is_uncased else "Mädchen 北京"
     ids = learned.ids_of([text])[0]
     specials = learned.specials
     assert learned.text_of([specials.first, *ids, specials.separator, specials.pad]) == text
@@ -285,6 +286,50 @@ def test_an_engine_that_joins_nothing_is_taken_for_one_of_bert(learned: Tokenize
 def test_pieces_are_put_together_again_in_each_kind(any_kind: Tokenizer) -> None:
     text = "Das Mädchen läuft"
     assert any_kind.text_of(any_kind.ids_of([text])[0]) == text
+
+
+@given(st.lists(st.integers(0, 408), max_size=12))
+def test_any_pieces_make_text_that_can_be_written_down(any_kind: Tokenizer, ids: list[int]) -> None:
+    text = any_kind.text_of(ids)
+    assert text.encode().decode() == text
+    assert "\ufffd" not in text
+    assert not any(name in text for name in any_kind.names.names())
+
+
+def test_a_character_whose_end_is_missing_is_left_out(any_kind: Tokenizer) -> None:
+    for text in ("läuft 北京", "Hügel 😀"):
+        ids = any_kind.ids_of([text])[0]
+        parts = [any_kind.text_of(ids[:end]) for end in range(len(ids) + 1)]
+        assert all(text.startswith(part.removesuffix(" ")) for part in parts)
+
+
+def test_a_broken_character_of_the_text_itself_stays() -> None:
+    tokenizer = learn_byte_bpe(lambda: LEARNED_FROM, size=280, cased=True)
+    ids = tokenizer.ids_of(["was \ufffd here"])[0]
+    assert tokenizer.text_of(ids) == "was \ufffd here"
+
+
+@pytest.mark.parametrize("learn", [learn_byte_bpe, learn_unigram])
+@given(st.text(st.sampled_from("".join(LEARNED_FROM)), max_size=40))
+def test_kinds_that_mark_spaces_lose_none(learn, text: str) -> None:
+    tokenizer = _learned(learn)
+    found = tokenizer.text_of(tokenizer.ids_of([text])[0])
+    normalizer = tokenizer.engine.normalizer
+    normal = text if normalizer is None else normalizer.normalize_str(text)
+    assert found.split() == normal.split()
+
+
+@cache
+def _learned(learn) -> Tokenizer:
+    return learn(lambda: LEARNED_FROM * 3, size=409, cased=True)
+
+
+def test_an_added_word_is_a_word_of_its_own(any_kind: Tokenizer) -> None:
+    engine = Engine.from_str(any_kind.engine.to_str())
+    engine.add_tokens(["größe"])
+    larger = Tokenizer(engine, any_kind.names)
+    for text in ("Das größe Mädchen", "größe größe", "größe"):
+        assert larger.text_of(larger.ids_of([text])[0]) == text
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=40))

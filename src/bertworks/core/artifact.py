@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from bertworks.core import __version__
 from bertworks.core.errors import ArtifactError, UsageError
+from bertworks.core.file_pairs import is_pair, sides_of
 from bertworks.core.lines import is_unicode
 
 MANIFEST = "manifest.json"
@@ -195,7 +196,10 @@ def sweep_leftovers(folder: Path, name: str = "*") -> None:
 
 
 def name_input(path: Path) -> dict[str, Any]:
-    """Name an input by its manifest's hash, or by its own when it is a plain file."""
+    """Name an input by its manifest's hash, or by its own when it is a plain file or two."""
+    if is_pair(path):
+        both = "".join(map(sha256_of, sides_of(path)))
+        return {"path": str(path), "sha256": hashlib.sha256(both.encode()).hexdigest()}
     named = path / MANIFEST if path.is_dir() else path
     return {"path": str(path), "sha256": sha256_of(named) if named.is_file() else None}
 

@@ -79,7 +79,10 @@ class Layout:
 
 @dataclass(frozen=True)
 class Target:
-    """What a task should find: one row of values per text, or one per row of tokens in `at`."""
+    """What a task should find: one row of values per text, or one per row of tokens in `at`.
+
+    Of texts that are answered by others it is one per token of those.
+    """
 
     values: Tensor  # [M] or [M, L]; IGNORE, or NaN, where there is nothing to find
     at: Tensor | None = None  # token indices, [M], or [M, P] where a row speaks of several
@@ -142,11 +145,23 @@ class Batch:
     targets: dict[str, Target]  # by the name of the task
     ids: tuple[int, ...]  # which example or passage each text is, for messages
     is_causal: bool = False  # whether a token sees only what stands before it
+    prefixes: tuple[int, ...] | None = None  # of each text, how many tokens all of them see anyway
+    replies: "Batch | None" = None  # what is written in answer to each text
 
     @property
     def num_texts(self) -> int:
         """The number of texts."""
         return len(self.layout.lengths)
+
+    def beginnings(self) -> Self:
+        """Return only those tokens in front of each text that all of its tokens see."""
+        assert self.prefixes is not None
+        layout = Layout.of(self.prefixes).to(self.tokens.device)
+        ends = torch.tensor(self.prefixes).repeat_interleave(torch.tensor(self.layout.lengths))
+        is_seen = self.positions < ends.to(self.positions.device)
+        parts = {name: getattr(self, name)[is_seen] for name in ("tokens", "positions", "segments")}
+        seen: dict[str, Any] = {"layout": layout, "targets": {}, "is_causal": False}
+        return replace(self, **parts, **seen, prefixes=None)
 
     def smoothed(self, smoothing: float) -> Self:
         """Return the batch with gold labels that give something to all others."""
@@ -162,4 +177,5 @@ class Batch:
             segments=self.segments.to(device, non_blocking=True),
             layout=self.layout.to(device),
             targets={name: target.to(device) for name, target in self.targets.items()},
+            replies=None if self.replies is None else self.replies.to(device),
         )

@@ -106,12 +106,12 @@ def guess_columns(columns: Sequence[Column], form: str, *, labelled: bool) -> di
             return dict(layout.columns)
     if form == "texts":
         form, labelled = "label", False
-    if form not in ("label", "score"):
+    if form not in ("label", "score", "target"):
         return None
     if len(columns) == 1:
-        return None if labelled else {"text": "1"}
-    if len(columns[0].values) < FEWEST_ROWS:
-        return None
+        return None if labelled else {"source" if form == "target" else "text": "1"}
+    if len(columns[0].values) < FEWEST_ROWS or form == "target":
+        return None  # which of two texts is the source cannot be seen
     if any(column.begins_with_name for column in columns):
         raise DataError("begins with what may be a header")
     return _texts_and_gold(columns, form, labelled=labelled)

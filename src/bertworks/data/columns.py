@@ -35,6 +35,8 @@ ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
     "passage": (("context", "paragraph", "article", "dialogue"),),
     "answers": (("answer",),),
     "choices": (("options", "endings"),),
+    "source": (("src",), ("document", "article", "abstract")),
+    "target": (("tgt", "reference", "references"), ("summary", "tldr"), ("title",)),
 }
 WEAK_NAMES = ALIASES["text"][-1]  # which a file may have beside a text of another name
 ALIASES_OF_FORM = {
@@ -67,8 +69,14 @@ _NEEDED = {  # one of each, beside what is sought
     "answers": (("question",), ("passage",)),
     "choice": (("question",), ("choices",)),
     "relation": (("text",), ("first",), ("second",)),
+    "target": (("source",),),
 }
-_TELLS_BESIDE = {"tags": ("tokens",), "first": ("second",)}  # alone they may be anything
+_TELLS_BESIDE = {  # alone they may be anything
+    "tags": ("tokens",),
+    "first": ("second",),
+    "target": ("source",),
+}
+_TELLS_WITHOUT = {"target": ("text", "sentence", "text_a")}  # of which a target is the label
 _SURE_SIGNS = {  # columns that no other form has together
     "choice": {"question", "choices", "label"},
     "answers": {"question", "passage", "answers"},
@@ -152,7 +160,9 @@ def num_columns(cells: Sized) -> str:
 
 
 def _tells(ours: str, names: Sequence[str], given: Columns) -> bool:
-    return all(_has(one, names, given) for one in (ours, *_TELLS_BESIDE.get(ours, ())))
+    beside, without = _TELLS_BESIDE.get(ours, ()), _TELLS_WITHOUT.get(ours, ())
+    is_told = all(_has(one, names, given) for one in (ours, *beside))
+    return is_told and not any(_has(one, names, given) for one in without)
 
 
 def _label_or_score(names: Sequence[str], given: Columns) -> str:

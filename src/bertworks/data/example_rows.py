@@ -7,6 +7,7 @@ from bertworks.data.examples import (
     Example,
     QuestionExample,
     RelationExample,
+    SourceExample,
     TaggedExample,
     TextExample,
 )
@@ -22,6 +23,8 @@ def row_of(example: Example, *, form: str = "label") -> Row:
 
 def subject_of(example: Any) -> str:
     """Return the text that an example is about; examples about the same text belong together."""
+    if isinstance(example, SourceExample):
+        return example.source
     return getattr(example, "passage", None) or getattr(example, "text", "") or example.question
 
 
@@ -49,4 +52,8 @@ def _rows_of_form(example: Any, form: str) -> Row:
         case RelationExample():
             places = {"first": example.first, "second": example.second}
             return {"text": example.text, **places, "label": example.label}
+        case SourceExample():
+            targets = example.targets
+            target = targets[0] if targets and len(targets) == 1 else targets
+            return {"source": example.source, "target": target}
     raise TypeError(f"a {type(example).__name__} has no columns")

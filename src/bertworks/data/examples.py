@@ -10,7 +10,7 @@ class Example:
     """One row of a file; what a task should find is None where it is not known."""
 
     line: int = 0  # where it stands in its file
-    source: str | None = field(default=None, compare=False)  # where its text is from, if told
+    origin: str | None = field(default=None, compare=False)  # where its text is from, if told
 
     @property
     def num_characters(self) -> int:
@@ -88,3 +88,11 @@ class RelationExample(Example):
     first: Place
     second: Place
     label: str | None = None
+
+
+@dataclass(frozen=True)
+class SourceExample(Example):
+    """A text -> the text to write of it; any of several references is right."""
+
+    source: str
+    targets: tuple[str, ...] | None = None

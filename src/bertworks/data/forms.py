@@ -17,6 +17,7 @@ from bertworks.data.examples import (
     Place,
     QuestionExample,
     RelationExample,
+    SourceExample,
     Span,
     TaggedExample,
     TextExample,
@@ -107,9 +108,24 @@ class Row:
             raise DataError(f"{self._named(name)!r} is {found!r:.60}; it must be a finite number")
         return number
 
+    def joined(self, name: str) -> str:
+        """Return a text that may be given as a list of its sentences, some of them blank."""
+        found = self.value(name)
+        if not isinstance(found, list | tuple):
+            return self.text(name)
+        said = [item for item in found if not isinstance(item, str) or item.strip()]
+        return " ".join(sentence.strip() for sentence in self._require_texts(name, said))
+
+    def one_or_several(self, name: str) -> tuple[str, ...]:
+        """Return the texts of a column that holds one text or a list of them."""
+        is_list = isinstance(self.value(name), list | tuple)
+        return self.texts(name) if is_list else (self.text(name),)
+
     def texts(self, name: str) -> tuple[str, ...]:
         """Return a list of texts, none of them empty."""
-        found = self.items(name)
+        return self._require_texts(name, self.items(name))
+
+    def _require_texts(self, name: str, found: list[Any]) -> tuple[str, ...]:
         if not found:
             raise DataError(f"{self._named(name)!r} is empty")
         for item in found:
@@ -154,7 +170,9 @@ def make_example(
     """Return a row as an example of a form, or raise the reason why it is none."""
     row = Row(values, line, columns or {}, labelled=labelled)
     found = FORMS[form].make(row)
-    return replace(found, source=label_name(row.value(SOURCE))) if row.has(SOURCE) else found
+    told = (name for name in ORIGINS if name not in FORMS[form].inputs and row.has(name))
+    origin = next(told, None)
+    return replace(found, origin=label_name(row.value(origin))) if origin else found
 
 
 def _label(row: Row) -> TextExample:
@@ -310,6 +328,12 @@ def _relation(row: Row) -> RelationExample:
     return RelationExample(text, first, second, label, line=row.line)
 
 
+def _target(row: Row) -> SourceExample:
+    source = row.joined("source")
+    targets = row.one_or_several("target") if row.is_labelled else None
+    return SourceExample(source, targets, line=row.line)
+
+
 FORMS: dict[str, Form] = {
     "label": Form(("text", "text_b"), ("label",), _label),
     "labels": Form(("text", "text_b"), ("labels",), _labels),
@@ -321,6 +345,7 @@ FORMS: dict[str, Form] = {
     "answers": Form(("question", "passage", "id"), ("answers",), _answers),
     "choice": Form(("question", "choices", "passage"), ("label",), _choice),
     "relation": Form(("text", "first", "second"), ("label",), _relation),
+    "target": Form(("source",), ("target",), _target),
 }
 # Columns that tell the form of a file when nobody names its task, the surest first.
 TELLTALES = {
@@ -333,6 +358,9 @@ TELLTALES = {
     "first": "relation",
     "labels": "labels",
     "score": "score",
+    "target": "target",
 }
-SOURCE = "source"  # a column that any form may have, by which reports are cut into slices
+# Columns that tell where a text is from, by which reports are cut into slices; a form that reads
+# one of them as its input has only the other.
+ORIGINS = ("origin", "source")
 COLUMNS = tuple(dict.fromkeys(name for form in FORMS.values() for name in form.inputs + form.gold))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bertworks.core.errors import BertworksError, DataError, UsageError
+from bertworks.core.file_pairs import is_pair, require_sides
 from bertworks.core.lines import COMPRESSIONS, STANDARD_INPUT, plain_suffix, require_content
 from bertworks.core.quarantine import Quarantine
 from bertworks.data.bare_tables import guess_columns, guess_form
@@ -24,6 +25,7 @@ from bertworks.data.first_lines import read_head
 from bertworks.data.forms import FORMS
 from bertworks.data.json_documents import json_layout, read_dream, read_list, read_squad
 from bertworks.data.line_groups import is_aspects, read_aspects, read_intents, require_intents
+from bertworks.data.parallel_files import read_pair
 from bertworks.data.tables import (
     Table,
     csv_reader,
@@ -65,6 +67,7 @@ ASPECTS = Layout("aspects in three lines each", "aspect", read_aspects)
 INTENTS = Layout("utterances, slots and intents in three files", "intent_slots", read_intents)
 SQUAD = Layout("SQuAD JSON", "answers", read_squad)
 DREAM = Layout("DREAM JSON", "choice", read_dream)
+PARALLEL = Layout("parallel lines of two files", "target", read_pair)
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,8 @@ def require_source(file: Path) -> None:
     if file.is_dir():
         require_intents(file)
     elif file != STANDARD_INPUT:
-        require_content(file)
+        for own in require_sides(file):
+            require_content(own)
 
 
 def tell_form(file: Path, given: Columns, *, among: Sequence[str] | None = None) -> str:
@@ -131,6 +135,8 @@ def _find(file: Path, form: str | None, given: Columns) -> Layout | Table:
         return open_objects(file, read_jsonl)
     if file.is_dir():
         return INTENTS
+    if is_pair(file):
+        return PARALLEL
     suffix = plain_suffix(file)
     if suffix == ".parquet":
         return open_objects(file, read_parquet_rows)
@@ -142,7 +148,14 @@ def _find(file: Path, form: str | None, given: Columns) -> Layout | Table:
     if suffix == ".csv":
         first = next((line for line in head if line.strip()), "")
         return open_cells(file, csv_reader(first, given), given)
-    return _line_layout(suffix, head, form, given) or _tabbed(file, head, form, given)
+    return _lines(file, head, form, given)
+
+
+def _lines(file: Path, head: Sequence[str], form: str | None, given: Columns) -> Layout | Table:
+    if form == "target":  # no layout of lines is for it, and bare lines are sources
+        return open_cells(file, read_tsv, given)
+    found = _line_layout(plain_suffix(file), head, form, given)
+    return found or _tabbed(file, head, form, given)
 
 
 def _tabbed(file: Path, head: Sequence[str], form: str | None, given: Columns) -> Table:

@@ -32,25 +32,52 @@ class Features:
     goals: dict[str, Goal] = field(default_factory=dict)
     example: int = 0  # which example or passage it comes from
     note: Any = None  # what a task wants to know of the window when it reads the answer
+    reply: np.ndarray | None = None  # what is written in answer, as far as it is read again
+    prefix: int | None = None  # how many tokens are seen by all; None: each sees all of them
 
 
 def flatten(texts: Sequence[Features], owners: Sequence[int] | None = None) -> Batch:
     """Lay texts end to end as one batch; rows are grouped within an owner, or else an example."""
     owners = [text.example for text in texts] if owners is None else owners
     lengths = tuple(len(text.tokens) for text in texts)
-    layout = Layout.of(lengths)
-    tokens = np.concatenate([text.tokens for text in texts]).astype(np.int64)
     segments = np.concatenate([text.segments for text in texts]).astype(np.int64)
-    positions = np.concatenate([np.arange(length) for length in lengths])
     starts = np.cumsum((0, *lengths[:-1]))
     names = texts[0].goals
+    prefixes = tuple(text.prefix for text in texts if text.prefix is not None)
+    assert len(prefixes) in (0, len(texts))  # a task has them or has not
     return Batch(
-        tokens=torch.from_numpy(tokens),
-        positions=torch.from_numpy(positions),
+        **_laid([text.tokens for text in texts]),
         segments=torch.from_numpy(segments),
-        layout=layout,
         targets={name: _join(name, texts, starts, owners) for name in names},
         ids=tuple(text.example for text in texts),
+        is_causal=bool(prefixes),
+        prefixes=prefixes or None,
+        replies=_replies(texts),
+    )
+
+
+def _laid(texts: Sequence[np.ndarray]) -> dict[str, Any]:
+    """Return pieces end to end, their places, and where each text begins."""
+    lengths = tuple(len(text) for text in texts)
+    return {
+        "tokens": torch.from_numpy(np.concatenate(texts).astype(np.int64)),
+        "positions": torch.from_numpy(np.concatenate([np.arange(length) for length in lengths])),
+        "layout": Layout.of(lengths),
+    }
+
+
+def _replies(texts: Sequence[Features]) -> Batch | None:
+    written = [text.reply for text in texts if text.reply is not None]
+    if not written:
+        return None
+    assert len(written) == len(texts)  # a task writes them or does not
+    laid = _laid(written)
+    return Batch(
+        **laid,
+        segments=torch.zeros_like(laid["tokens"]),
+        targets={},
+        ids=tuple(text.example for text in texts),
+        is_causal=True,
     )
 
 

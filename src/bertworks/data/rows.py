@@ -10,7 +10,7 @@ from bertworks.core.progress import say
 from bertworks.core.quarantine import Quarantine
 from bertworks.data.cells import arrange
 from bertworks.data.columns import Columns
-from bertworks.data.forms import COLUMNS, FORMS, SOURCE, make_example
+from bertworks.data.forms import COLUMNS, FORMS, ORIGINS, make_example
 from bertworks.data.layouts import open_source, open_table, tell_form
 from bertworks.data.tables import Rows
 
@@ -90,7 +90,7 @@ def read_rows(file: Path, quarantine: Quarantine) -> Rows:
 
 def parse_columns(pairs: tuple[str, ...], *, where: str = "--columns") -> dict[str, str]:
     """Read `text=sentence` as: the column `sentence` holds the text."""
-    columns, known = {}, (*COLUMNS, SOURCE)
+    columns, known = {}, tuple(dict.fromkeys((*COLUMNS, *ORIGINS)))
     for pair in pairs:
         ours, equals, theirs = pair.partition("=")
         if not equals or ours not in known or not theirs:

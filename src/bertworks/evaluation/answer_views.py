@@ -11,6 +11,7 @@ from bertworks.data.examples import (
     ChoiceExample,
     QuestionExample,
     RelationExample,
+    SourceExample,
     TaggedExample,
     TextExample,
 )
@@ -80,6 +81,8 @@ def label_pairs(example: Any, answer: Answer, verdict: Verdict) -> list[tuple[st
             return [(gold.get(own, NOTHING), given.get(own, NOTHING)) for own in places]
         case TextExample(label=str()) | RelationExample(label=str()):
             return [(verdict.gold, verdict.given)]
+        case SourceExample():
+            return []  # of whole texts there is nothing to count
         case _:
             return None
 
@@ -113,6 +116,8 @@ def marked_texts(example: Any, answer: Answer) -> dict[str, Sequence[Piece]]:
             return {"": mark_text(example.text, [Mark(*p, "place", n) for n, p in places.items()])}
         case TextExample(text_b=str() as text_b):
             return {"first": mark_text(example.text, ()), "second": mark_text(text_b, ())}
+        case SourceExample():
+            return {"": mark_text(example.source, ())}
         case _:
             return {"": mark_text(example.text, ())}
 

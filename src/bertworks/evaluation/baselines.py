@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from bertworks.core.errors import MissingPackageError
-from bertworks.data.examples import TextExample
+from bertworks.corpus.sentences import split_sentences
+from bertworks.data.examples import SourceExample, TextExample
+from bertworks.tasks.text_scores import TextScorer
 
 
 def tfidf_match(training: Sequence[TextExample], test: Sequence[TextExample]) -> list[str]:
@@ -21,6 +23,23 @@ def tfidf_match(training: Sequence[TextExample], test: Sequence[TextExample]) ->
     model = scikit_learn("linear_model").LogisticRegression(C=100.0)
     model.fit(_cosines(vectorizer, training), [example.label for example in training])
     return [str(label) for label in model.predict(_cosines(vectorizer, test))]
+
+
+def copy_metrics(examples: Sequence[SourceExample]) -> dict[str, float]:
+    """Score sources that are given back as they are."""
+    return _text_metrics(examples, [example.source for example in examples])
+
+
+def first_sentence_metrics(examples: Sequence[SourceExample]) -> dict[str, float]:
+    """Score the first sentence of each source as its summary."""
+    return _text_metrics(examples, [split_sentences(example.source)[0] for example in examples])
+
+
+def _text_metrics(examples: Sequence[SourceExample], texts: Sequence[str]) -> dict[str, float]:
+    scorer = TextScorer()
+    for example, text in zip(examples, texts, strict=True):
+        scorer.add(example, {"text": text})
+    return scorer.metrics()
 
 
 def _cosines(vectorizer: Any, pairs: Sequence[TextExample]) -> np.ndarray:

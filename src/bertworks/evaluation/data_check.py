@@ -14,6 +14,7 @@ from bertworks.evaluation.copy_checks import CopyCheck, PassageCheck
 from bertworks.evaluation.findings import Check, Finding, Places, rows_of, worst_first
 from bertworks.evaluation.gold_checks import AnswerCheck, ChoiceCheck, ScoreCheck, TagCheck
 from bertworks.evaluation.label_checks import LabelCheck
+from bertworks.evaluation.target_checks import TargetCheck
 from bertworks.evaluation.text_checks import CharacterCheck, LengthCheck
 
 E = TypeVar("E")
@@ -36,6 +37,7 @@ def make_checks(
         AnswerCheck(),
         ChoiceCheck(),
         TagCheck(),
+        TargetCheck(),
         *of_copies,
         CharacterCheck(),
         LengthCheck(),

@@ -6,6 +6,7 @@ from bertworks.data.examples import (
     ChoiceExample,
     QuestionExample,
     RelationExample,
+    SourceExample,
     TaggedExample,
     TextExample,
 )
@@ -18,6 +19,8 @@ def texts_of(example: Any) -> tuple[str, ...]:
             return example.question, example.passage
         case ChoiceExample():
             return (*filter(None, (example.passage,)), example.question, *example.choices)
+        case SourceExample():
+            return (example.source, *(example.targets or ()))
         case TextExample(text_b=str() as text_b):
             return example.text, text_b
         case _:
@@ -26,6 +29,8 @@ def texts_of(example: Any) -> tuple[str, ...]:
 
 def identity_of(example: Any) -> str:
     """Return a text that is the same only where the same is asked."""
+    if isinstance(example, SourceExample):
+        return example.source
     places = (example.first, example.second) if isinstance(example, RelationExample) else ()
     return "\0".join((*texts_of(example), *map(str, places)))
 
@@ -57,6 +62,8 @@ def gold_of(example: Any) -> str:
             return repr((example.intent, example.tags, example.spans))
         case TextExample():
             return repr((example.label, sorted(example.labels or ()), example.score))
+        case SourceExample():
+            return ""  # a source may be put in many words, so no two targets contradict
         case _:
             return repr(example.label)
 
@@ -75,6 +82,8 @@ def compared_of(example: Any) -> tuple[str, str]:
         case RelationExample():
             marked = (example.text[slice(*place)] for place in (example.first, example.second))
             return example.text, "\n".join(marked)
+        case SourceExample():
+            return example.source, ""
         case TextExample(text_b=str() as text_b):
             shorter, longer = sorted((example.text, text_b), key=len)
             return longer, shorter

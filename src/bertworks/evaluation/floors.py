@@ -1,5 +1,6 @@
 """The score of one and the same answer for all: at or below it a run has collapsed."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
@@ -27,12 +28,15 @@ def majority_metrics(task: Task, dev: DevSet, tokenizer: Tokenizer) -> dict[str,
     """Return the best that one and the same answer for all can score on dev, for each metric.
 
     Of single labels the most frequent ones are tried; words get their most frequent tag, several
-    labels each its general chance, numbers their mean, which correlates with nothing, and questions
-    of which some have no answer get none. Other tasks whose answers lie in their own texts have no
-    such answer, and where all gold is alike it is the right one, so that nothing is told by it.
+    labels each its general chance, numbers their mean, which correlates with nothing, questions
+    of which some have no answer get none, and sources the commonest target. Other tasks whose
+    answers lie in their own texts have no such answer, and where all gold is alike it is the right
+    one, so that nothing is told by it.
     """
     if task.kind == "answer":
         return _unanswered_metrics(task, dev)
+    if task.kind == "generate":
+        return _constant_text_metrics(task, dev)
     if task.kind not in WITH_FLOOR or _is_alike(task, dev):
         return {}
     if task.kind == "score":
@@ -135,6 +139,17 @@ def _unanswered_metrics(task: Task, dev: DevSet) -> dict[str, float]:
     scorer = task.scorer()
     for example in dev.examples:
         scorer.add(example, {"answer": "", "probability": 1.0})
+    return scorer.metrics()
+
+
+def _constant_text_metrics(task: Task, dev: DevSet) -> dict[str, float]:
+    """Return what the commonest target scores as the text for all, unless it is right for all."""
+    targets = Counter(target for example in dev.examples for target in example.targets or ())
+    if len(targets) < 2:
+        return {}
+    scorer, text = task.scorer(), targets.most_common(1)[0][0]
+    for example in dev.examples:
+        scorer.add(example, {"text": text})
     return scorer.metrics()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from bertworks.core.artifact import ESCAPED
 from bertworks.core.errors import DataError
+from bertworks.core.file_pairs import is_pair
 from bertworks.core.lines import COMPRESSIONS
 from bertworks.core.quarantine import Quarantine
 from bertworks.core.seeds import derive
@@ -92,9 +93,9 @@ def hold_out(parts: Parts, shares: Mapping[str, float], key: Callable[[Any], str
 
 
 def find_file(path: Path) -> Path:
-    """Return a file or folder as it is named, or the same file compressed."""
+    """Return a file, a folder or a pair of files as it is named, or the same file compressed."""
     candidates = [path, *(path.with_name(path.name + suffix) for suffix in COMPRESSIONS)]
-    found = next((candidate for candidate in candidates if candidate.exists()), None)
+    found = next((one for one in candidates if one.exists() or is_pair(one)), None)
     if found is None:
         raise DataError(
             f"there is no {path}, nor the same compressed; get the data set or leave the task out "

@@ -40,3 +40,8 @@ class SuiteTask:
     held_out: Mapping[str, float] = field(default_factory=dict)  # parts that are split off train
     model_of: str | None = None  # another task of the suite, whose model answers here too
     remark: str = ""
+
+
+def files_of(folder: str, *columns: str, **names: str) -> dict[str, tuple[Source, ...]]:
+    """Return one file for each part, all with the same columns."""
+    return {part: (Source(f"{folder}/{name}", columns),) for part, name in names.items()}

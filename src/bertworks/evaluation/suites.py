@@ -4,12 +4,8 @@ Learning rates, batch sizes and epochs lie mostly in the ranges that the BERT pa
 Published figures are percent, and their source stands beside them; one without is left out.
 """
 
-from bertworks.evaluation.suite_task import SIZES, Figures, Metric, Source, SuiteTask
-
-
-def _files(folder: str, *columns: str, **names: str) -> dict[str, tuple[Source, ...]]:
-    """Return one file for each part, all with the same columns."""
-    return {part: (Source(f"{folder}/{name}", columns),) for part, name in names.items()}
+from bertworks.evaluation.suite_task import SIZES, Figures, Metric, Source, SuiteTask, files_of
+from bertworks.evaluation.written_suites import SUMMARIZE, TRANSLATE
 
 
 def _turc(*figures: float, base: float | None = None) -> Figures:
@@ -32,19 +28,19 @@ A_TENTH = {"dev": 0.1}
 GLUE = {
     "cola": SuiteTask(
         kind="classify",
-        parts=_files("glue/CoLA", "text=4", "label=2", **TRAIN_DEV),
+        parts=files_of("glue/CoLA", "text=4", "label=2", **TRAIN_DEV),
         metrics=(Metric("mcc", test=_turc(0.0, 0.0, 27.8, 38.0, base=52.1)),),
     ),
     "sst2": SuiteTask(
         kind="classify",
-        parts=_files("glue/SST-2", "text=sentence", **LABELLED),
+        parts=files_of("glue/SST-2", "text=sentence", **LABELLED),
         metrics=(
             Metric("accuracy", dev={"base": 92.7}, test=_turc(83.2, 85.9, 89.7, 89.6, base=93.5)),
         ),
     ),
     "mrpc": SuiteTask(
         kind="match",
-        parts=_files(
+        parts=files_of(
             "glue/MRPC", "text=#1 String", "text_b=#2 String", "label=Quality", **LABELLED
         ),
         metrics=(
@@ -55,7 +51,7 @@ GLUE = {
     "stsb": SuiteTask(
         kind="score",
         parts={
-            **_files("glue/STS-B", *SENTENCES, "score=score", **TRAIN_DEV),
+            **files_of("glue/STS-B", *SENTENCES, "score=score", **TRAIN_DEV),
             "test": (Source("glue/STS-B/test_labelled.tsv", ("text=6", "text_b=7", "score=5")),),
         },
         metrics=(
@@ -65,18 +61,18 @@ GLUE = {
     ),
     "rte": SuiteTask(
         kind="match",
-        parts=_files("glue/RTE", *SENTENCES, **TRAIN_DEV),
+        parts=files_of("glue/RTE", *SENTENCES, **TRAIN_DEV),
         metrics=(Metric("accuracy", test=_turc(57.2, 57.9, 61.8, 62.2, base=66.4)),),
     ),
     "wnli": SuiteTask(
         kind="match",
-        parts=_files("glue/WNLI", *SENTENCES, **TRAIN_DEV),
+        parts=files_of("glue/WNLI", *SENTENCES, **TRAIN_DEV),
         metrics=(Metric("accuracy", test=_turc(62.3, 62.3, 62.3, 62.3)),),
         remark="dev contradicts train by design: most models answer worse than a constant",
     ),
     "qnli": SuiteTask(
         kind="match",
-        parts=_files("glue/QNLI", "text=question", "text_b=sentence", **TRAIN_DEV),
+        parts=files_of("glue/QNLI", "text=question", "text_b=sentence", **TRAIN_DEV),
         metrics=(
             Metric("accuracy", dev={"base": 88.4}, test=_turc(81.5, 84.1, 86.4, 87.7, base=90.5)),
         ),
@@ -89,7 +85,7 @@ GLUE = {
 SQUAD = {
     "squad1": SuiteTask(
         kind="answer",
-        parts=_files("squad", train="train-v1.1.json", dev="dev-v1.1.json"),
+        parts=files_of("squad", train="train-v1.1.json", dev="dev-v1.1.json"),
         metrics=(Metric("f1", dev={"base": 88.5}), Metric("exact_match", dev={"base": 80.8})),
         epochs=3,
         longest=384,
@@ -97,7 +93,7 @@ SQUAD = {
     ),
     "squad2": SuiteTask(
         kind="answer",
-        parts=_files("squad", test="dev-v2.0.json"),
+        parts=files_of("squad", test="dev-v2.0.json"),
         metrics=(Metric("f1"), Metric("exact_match"), Metric("answerable_f1")),
         model_of="squad1",
         remark="the official dev part, answered by the model of squad1, which always answers",
@@ -106,26 +102,26 @@ SQUAD = {
 
 TNEWS = SuiteTask(
     kind="classify",
-    parts=_files("topics/tnews", "text=1", "label=2", **TRAIN_DEV),
+    parts=files_of("topics/tnews", "text=1", "label=2", **TRAIN_DEV),
     metrics=(Metric("accuracy", test={"base": 56.6}),),  # README of CLUEbenchmark/CLUE
     epochs=3,
 )
 CLUENER = SuiteTask(
     kind="tag",
-    parts=_files("tagging/cluener", train="train.json", dev="dev.json"),
+    parts=files_of("tagging/cluener", train="train.json", dev="dev.json"),
     metrics=(Metric("f1", test={"base": 78.8}),),  # README of CLUEbenchmark/CLUENER2020
 )
 CLUE = {
     "tnews": TNEWS,
     "afqmc": SuiteTask(
         kind="match",
-        parts=_files("pairs/afqmc", *BARE_PAIR, "label=3", **TRAIN_DEV),
+        parts=files_of("pairs/afqmc", *BARE_PAIR, "label=3", **TRAIN_DEV),
         metrics=(Metric("accuracy", test={"base": 73.7}),),  # README of CLUEbenchmark/CLUE
         epochs=3,
     ),
     "ocnli": SuiteTask(
         kind="match",
-        parts=_files("pairs/ocnli", *SENTENCES, train="train.10k.json", dev="dev.json"),
+        parts=files_of("pairs/ocnli", *SENTENCES, train="train.10k.json", dev="dev.json"),
         # README of CLUEbenchmark/OCNLI, means of five runs on the whole train part
         metrics=(Metric("accuracy", dev={"base": 74.5}, test={"base": 72.2}),),
         remark="train is a fifth of the official one",
@@ -133,14 +129,14 @@ CLUE = {
     "cluener": CLUENER,
     "chnsenticorp": SuiteTask(
         kind="classify",
-        parts=_files("sentiment/chnsenticorp", "text=1", "label=2", **TRAIN_DEV),
+        parts=files_of("sentiment/chnsenticorp", "text=1", "label=2", **TRAIN_DEV),
         # README of ymcui/Chinese-BERT-wwm, means of ten runs
         metrics=(Metric("accuracy", dev={"base": 94.3}, test={"base": 94.7}),),
         epochs=3,
     ),
     "cmrc": SuiteTask(
         kind="answer",
-        parts=_files("qa-zh/cmrc2018", train="trial.json", dev="dev.json"),
+        parts=files_of("qa-zh/cmrc2018", train="trial.json", dev="dev.json"),
         # README of ymcui/Chinese-BERT-wwm, means of ten runs on the whole train part
         metrics=(Metric("f1", dev={"base": 84.0}), Metric("exact_match", dev={"base": 64.4})),
         epochs=3,
@@ -153,7 +149,7 @@ SEGMENTED = "tagging/segmentation-zh"
 TAGS = {
     "ewt": SuiteTask(
         kind="tag",
-        parts=_files(
+        parts=files_of(
             "tagging/ud-english-ewt",
             "tags=upos",
             train="en_ewt-ud-train.conllu",
@@ -187,14 +183,14 @@ TAGS = {
     "cluener": CLUENER,
     "msra": SuiteTask(
         kind="tag",
-        parts=_files("tagging/msra-ner", train="train.txt", test="test.txt"),
+        parts=files_of("tagging/msra-ner", train="train.txt", test="test.txt"),
         metrics=(Metric("f1"),),
         epochs=3,
         held_out=A_TENTH,
     ),
     "resume": SuiteTask(
         kind="tag",
-        parts=_files(
+        parts=files_of(
             "tagging/resume-ner",
             train="train.char.bmes",
             dev="dev.char.bmes",
@@ -205,7 +201,7 @@ TAGS = {
     ),
     "segmentation": SuiteTask(
         kind="tag",
-        parts=_files(
+        parts=files_of(
             SEGMENTED,
             train="peoplesdaily-199801_train.txt",
             dev="peoplesdaily-199801_dev.txt",
@@ -221,7 +217,7 @@ def _intents(folder: str, *, intent: float, slots: float, whole: float | None = 
     """Return a task of utterances with the figures of Chen et al. (2019) for Joint BERT."""
     return SuiteTask(
         kind="intent_slots",
-        parts=_files(f"intent-slots/{folder}", train="train", dev="valid", test="test"),
+        parts=files_of(f"intent-slots/{folder}", train="train", dev="valid", test="test"),
         metrics=(
             Metric("whole_accuracy", test={} if whole is None else {"base": whole}),
             Metric("intent_accuracy", test={"base": intent}),
@@ -241,7 +237,7 @@ def _aspects(folder: str, *, accuracy: float, f1: float) -> SuiteTask:
     """Return a task of aspects with the figures of Song et al. (2019) for BERT-SPC."""
     return SuiteTask(
         kind="aspect",
-        parts=_files(f"aspects/{folder}", train="train.txt", test="test.txt"),
+        parts=files_of(f"aspects/{folder}", train="train.txt", test="test.txt"),
         metrics=(Metric("accuracy", test={"base": accuracy}), Metric("f1", test={"base": f1})),
         epochs=5,
         batch_size=16,
@@ -257,7 +253,7 @@ ASPECTS = {
 TOPICS = {
     "newsgroups20": SuiteTask(
         kind="classify",
-        parts=_files(
+        parts=files_of(
             "topics/newsgroups20",
             "text=text",
             "label=group",
@@ -270,7 +266,7 @@ TOPICS = {
     ),
     "imdb": SuiteTask(
         kind="classify",
-        parts=_files(
+        parts=files_of(
             "sentiment/imdb",
             "text=text",
             "label=label",
@@ -285,13 +281,13 @@ TOPICS = {
     ),
     "sms": SuiteTask(
         kind="classify",
-        parts=_files("spam/sms", "text=2", "label=1", train="SMSSpamCollection.tsv"),
+        parts=files_of("spam/sms", "text=2", "label=1", train="SMSSpamCollection.tsv"),
         metrics=(Metric("f1"), Metric("accuracy")),
         held_out={"dev": 0.1, "test": 0.2},
     ),
     "languages": SuiteTask(
         kind="classify",
-        parts=_files("langid/tatoeba", "text=1", "label=2", train="train.tsv", test="test.tsv"),
+        parts=files_of("langid/tatoeba", "text=1", "label=2", train="train.tsv", test="test.tsv"),
         metrics=(Metric("accuracy"),),
         epochs=2,
         batch_size=64,
@@ -310,7 +306,7 @@ SICK_PAIR = ("text=sentence_A", "text_b=sentence_B")
 STS = {
     f"sts{year}": SuiteTask(
         kind="embed",
-        parts=_files("pairs/sts12-16", *SENTENCES, "score=score", test=f"sts20{year}.tsv"),
+        parts=files_of("pairs/sts12-16", *SENTENCES, "score=score", test=f"sts20{year}.tsv"),
         metrics=(Metric("spearman"),),
         model_of="sick_vectors",
         remark="all pairs as one, by the vectors of sick_vectors"
@@ -321,17 +317,17 @@ STS = {
 PAIRS = {
     "sick": SuiteTask(
         kind="score",
-        parts=_files("pairs/sick", *SICK_PAIR, "score=relatedness_score", **SICK),
+        parts=files_of("pairs/sick", *SICK_PAIR, "score=relatedness_score", **SICK),
         metrics=(Metric("pearson"), Metric("spearman")),
     ),
     "sick_entailment": SuiteTask(
         kind="match",
-        parts=_files("pairs/sick", *SICK_PAIR, "label=entailment_judgment", **SICK),
+        parts=files_of("pairs/sick", *SICK_PAIR, "label=entailment_judgment", **SICK),
         metrics=(Metric("accuracy"),),
     ),
     "zh_stsb": SuiteTask(
         kind="score",
-        parts=_files(
+        parts=files_of(
             "pairs/zh-stsb",
             *BARE_PAIR,
             "score=3",
@@ -343,7 +339,7 @@ PAIRS = {
     ),
     "sick_vectors": SuiteTask(
         kind="embed",
-        parts=_files("pairs/sick", *SICK_PAIR, "score=relatedness_score", **SICK),
+        parts=files_of("pairs/sick", *SICK_PAIR, "score=relatedness_score", **SICK),
         metrics=(Metric("spearman"),),
         remark="each sentence alone becomes a vector, and their cosine is scored",
     ),
@@ -357,6 +353,7 @@ PAIRS = {
     ),
 }
 
+
 SUITES: dict[str, dict[str, SuiteTask]] = {
     "glue": GLUE,
     "squad": SQUAD,
@@ -366,4 +363,6 @@ SUITES: dict[str, dict[str, SuiteTask]] = {
     "aspects": ASPECTS,
     "topics": TOPICS,
     "pairs": PAIRS,
+    "translate": TRANSLATE,
+    "summarize": SUMMARIZE,
 }

@@ -45,7 +45,7 @@ def verdict_row(example: Any, verdict: Verdict, *, unit: int) -> dict[str, Any]:
         "score": verdict.score,
         "length": sum(map(_num_chars, inputs.values())),
         "label": verdict.label,
-        "source": example.source,
+        "source": example.origin,
         "parts": verdict.parts,
     }
 

@@ -8,10 +8,18 @@ from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.core.pieces import SpecialIds
 from bertworks.interop.dialect import ACTIVATIONS, OF_TEXTS, PROBLEMS, Dialect
 from bertworks.interop.families import ALIASES, DIALECTS
-from bertworks.model.config import Bucketed, EncoderConfig, Learned, Local, Rotary, Sharing
+from bertworks.model.config import (
+    Bucketed,
+    EncoderConfig,
+    Learned,
+    Local,
+    Rotary,
+    Sharing,
+    Waves,
+)
 
 OWN = "bertworks"  # the model_type of networks that no other library knows
-POSITIONS = {"learned": Learned, "rotary": Rotary, "bucketed": Bucketed}
+POSITIONS = {"learned": Learned, "rotary": Rotary, "waves": Waves, "bucketed": Bucketed}
 
 
 @dataclass(frozen=True)

@@ -119,3 +119,21 @@ def text_heads(rows: Names, *more: str) -> dict[str, Names]:
         kind: {ours.replace("TASK", kind): theirs for ours, theirs in rows.items()}
         for kind in (*OF_TEXTS, *more)
     }
+
+
+def writing(prefix: str, pieces: Names) -> Names:
+    """Return the rows of a decoder: how it reads, block by block, and the head that names pieces.
+
+    All others it has in common with an encoder.
+    """
+    block, reading = prefix + "encoder.layer.{i}.crossattention", "heads.generate.readings.{i}"
+    return {
+        f"{reading}.query": (f"{block}.self.query",),
+        f"{reading}.kv": (f"{block}.self.key", f"{block}.self.value"),
+        f"{reading}.output": (f"{block}.output.dense",),
+        f"{reading}.norm": (f"{block}.output.LayerNorm",),
+        **{
+            ours.replace("heads.fill_mask.", "heads.generate.output."): theirs
+            for ours, theirs in pieces.items()
+        },
+    }

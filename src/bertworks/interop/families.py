@@ -16,19 +16,22 @@ from bertworks.interop.dialect import (
     classes_of,
     pooled,
     text_heads,
+    writing,
 )
 from bertworks.model.config import Bucketed, EncoderConfig, Local, Rotary, Sharing
 
+BERT_PIECES: Names = {
+    "heads.fill_mask.transform": ("cls.predictions.transform.dense",),
+    "heads.fill_mask.norm": ("cls.predictions.transform.LayerNorm",),
+    "heads.fill_mask.bias": ("cls.predictions.bias",),
+}
 BERT = Dialect(
     prefix="bert.",
     keys=COMMON_KEYS,
     encoder=BERT_ENCODER,
     heads={
-        "fill_mask": {
-            "heads.fill_mask.transform": ("cls.predictions.transform.dense",),
-            "heads.fill_mask.norm": ("cls.predictions.transform.LayerNorm",),
-            "heads.fill_mask.bias": ("cls.predictions.bias",),
-        },
+        "fill_mask": BERT_PIECES,
+        "generate": writing("bert.", BERT_PIECES),
         "next_sentence": {"heads.next_sentence.output": ("cls.seq_relationship",)},
         **PLAIN_HEADS,
         **text_heads({"heads.TASK.output": ("classifier",)}),
@@ -61,7 +64,7 @@ ROBERTA = Dialect(
     keys=COMMON_KEYS,
     defaults={"vocab_size": 50265, "max_position_embeddings": 512, "pad_token_id": 1},
     encoder=BERT_ENCODER,
-    heads=ROBERTA_HEADS,
+    heads={**ROBERTA_HEADS, "generate": writing("roberta.", ROBERTA_HEADS["fill_mask"])},
     classes=classes_of("Roberta"),
     with_pooler=pooled("Roberta", "Model"),
     decoder="lm_head.decoder",

@@ -22,6 +22,15 @@ from bertworks.interop.descriptions import (
     tasks_from_hugging_face,
     their_config,
 )
+from bertworks.interop.encoder_decoder import (
+    PAIR,
+    PairTensors,
+    is_pair,
+    pair_from_hugging_face,
+    pair_tensors_to_hugging_face,
+    pair_to_hugging_face,
+    search_to_hugging_face,
+)
 from bertworks.interop.families import DIALECTS
 from bertworks.interop.tensor_names import RenamedTensors, names_of, to_hugging_face
 from bertworks.model.config import EncoderConfig
@@ -53,6 +62,8 @@ class Folder:
         theirs = read_pickles(self.path) if pickled else TensorFiles(self._weight_files())
         if self.model_type == OWN:
             return theirs
+        if self.model_type == PAIR:
+            return PairTensors(theirs, self.config, tasks=self.tasks, pad_id=self.pad_id)
         tasks = {} if self.has_own_heads else self.tasks
         return RenamedTensors(theirs, self.config, tasks=tasks, pad_id=self.pad_id)
 
@@ -78,6 +89,9 @@ def open_folder(path: Path) -> Folder:
         raise ArtifactError(f"{path} has no config.json; it is no model folder")
     theirs = read_object(file)
     try:
+        if theirs.get("model_type") == PAIR:
+            config, tasks, pad_id = pair_from_hugging_face(theirs, path)
+            return Folder(path, config, _own_notes(path) or tasks, PAIR, pad_id)
         config = config_from_hugging_face(theirs)
         tasks = _tasks(theirs, path)
         family, pad_id = theirs["model_type"], pad_id_of(theirs)
@@ -105,6 +119,9 @@ def write_folder(
     """
     ours = {"tasks": {name: note.as_json(name) for name, note in tasks.items()}, **(extra or {})}
     (path / "bertworks.json").write_text(_dump(ours), encoding="utf-8")
+    if is_pair(config, tasks) and is_expressible(config, {}, pad_id=specials.pad):
+        _write_pair(path, config, tensors, tasks=tasks, specials=specials)
+        return
     told = tasks if is_expressible(config, tasks, pad_id=specials.pad) else {}
     if not is_expressible(config, told, pad_id=specials.pad):
         (path / "config.json").write_text(_dump(own_words(config)), encoding="utf-8")
@@ -113,6 +130,22 @@ def write_folder(
     theirs = config_to_hugging_face(config, tasks=told, specials=specials)
     (path / "config.json").write_text(_dump(theirs), encoding="utf-8")
     named = to_hugging_face(tensors, config, tasks=told, pad_id=specials.pad)
+    write_tensors(path / "model.safetensors", named)
+
+
+def _write_pair(
+    path: Path,
+    config: EncoderConfig,
+    tensors: Mapping[str, Tensor],
+    *,
+    tasks: Mapping[str, TaskNote],
+    specials: SpecialIds,
+) -> None:
+    theirs = pair_to_hugging_face(config, tasks=tasks, specials=specials)
+    (path / "config.json").write_text(_dump(theirs), encoding="utf-8")
+    search = search_to_hugging_face(tasks, specials=specials)
+    (path / "generation_config.json").write_text(_dump(search), encoding="utf-8")
+    named = pair_tensors_to_hugging_face(tensors, config, tasks=tasks, pad_id=specials.pad)
     write_tensors(path / "model.safetensors", named)
 
 
@@ -144,16 +177,24 @@ def is_expressible(config: EncoderConfig, tasks: Mapping[str, TaskNote], *, pad_
 
 def _tasks(theirs: dict[str, Any], path: Path) -> dict[str, TaskNote]:
     """Return the tasks by `bertworks.json`, or else by the class that saved the folder."""
-    ours = path / "bertworks.json"
-    if ours.is_file():
-        tasks = read_object(ours).get("tasks")
-        if not isinstance(tasks, dict):
-            raise ArtifactError(f"{ours} names no tasks; make the folder again")
-        return {
-            name: TaskNote(tuple(note["labels"]), dict(note["options"]), note.get("kind", ""))
-            for name, note in tasks.items()
-        }
+    own = _own_notes(path)
+    if own is not None:
+        return own
     return {} if theirs["model_type"] == OWN else tasks_from_hugging_face(theirs)
+
+
+def _own_notes(path: Path) -> dict[str, TaskNote] | None:
+    """Return the tasks by `bertworks.json`; None: there is none."""
+    ours = path / "bertworks.json"
+    if not ours.is_file():
+        return None
+    tasks = read_object(ours).get("tasks")
+    if not isinstance(tasks, dict):
+        raise ArtifactError(f"{ours} names no tasks; make the folder again")
+    return {
+        name: TaskNote(tuple(note["labels"]), dict(note["options"]), note.get("kind", ""))
+        for name, note in tasks.items()
+    }
 
 
 def _is_bare(theirs: dict[str, Any], config: EncoderConfig) -> bool:

@@ -7,8 +7,8 @@ import torch
 
 from bertworks.core.errors import UsageError
 from bertworks.interop.onnx_graph import FUSED, UNSEEN, Graph
-from bertworks.model.config import Bucketed, EncoderConfig, Rotary
-from bertworks.model.positions import bucket_of
+from bertworks.model.config import Bucketed, EncoderConfig, Rotary, Waves
+from bertworks.model.positions import bucket_of, waves_at
 
 IDS, MASK, SEGMENTS = "input_ids", "attention_mask", "token_type_ids"
 EXPORTED_MIXERS = ("attention", "mean")
@@ -128,6 +128,11 @@ class NetworkWriter:
     def _sum_of_tables(self) -> str:
         graph = self.graph
         total = graph.add("Gather", graph.weight("embeddings.pieces.weight"), IDS)
+        if isinstance(self.config.positions, Waves):
+            size, count = self.config.piece_size, self.config.max_positions
+            total = graph.add("Mul", total, graph.tensor("scale", np.array(size**0.5, np.float32)))
+            waves = waves_at(torch.arange(count), size).numpy()
+            total = graph.add("Add", total, self._first(graph.tensor("waves", waves)))
         if "embeddings.positions.weight" in graph.weights:
             table = graph.tensor("places", self._places())
             total = graph.add("Add", total, self._first(table))

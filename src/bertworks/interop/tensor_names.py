@@ -103,28 +103,41 @@ def to_hugging_face(
     The heads of tasks that are not named keep our names, and their model its pooler.
     """
     dialect = DIALECTS[config.family]
-    known, scales = names_of(config, tasks), _scales(tasks)
+    known = names_of(config, tasks)
     has_pooler = dialect.classes[kinds_of(tasks)] in dialect.with_pooler or any(
         name.startswith("heads.") and name not in known for name in ours
     )
-    theirs: dict[str, Tensor] = {}
-    for name, tensor in ours.items():
-        if name.startswith(POOLER) and not has_pooler:
-            continue  # the class refuses it
-        if name == PLACES:
-            skipped = tensor.new_zeros(dialect.skipped_places(pad_id), tensor.shape[1])
-            tensor = torch.cat([skipped, tensor])
-        if name in scales:
-            factor, shift = scales[name]
-            tensor = tensor * factor + shift
-        parts = known.get(name, (name,))
-        theirs |= dict(zip(parts, tensor.chunk(len(parts)), strict=True))
+    if not has_pooler:  # the class refuses it
+        ours = {name: ours[name] for name in ours if not name.startswith(POOLER)}
+    theirs = rename(ours, config, tasks=tasks, pad_id=pad_id)
     if "heads.fill_mask.decoder" in ours and "fill_mask" in tasks:
         theirs |= {
             tied: theirs[untied].clone()
             for tied, untied in _bias_names(dialect).items()
             if tied != untied
         }
+    return theirs
+
+
+def rename(
+    ours: Mapping[str, Tensor],
+    config: EncoderConfig,
+    *,
+    tasks: Mapping[str, TaskNote],
+    pad_id: int,
+) -> dict[str, Tensor]:
+    """Return our parameters as their tensors, each by itself; unknown names stay as they are."""
+    known, scales = names_of(config, tasks), _scales(tasks)
+    theirs: dict[str, Tensor] = {}
+    for name, tensor in ours.items():
+        if name == PLACES:
+            num_skipped = DIALECTS[config.family].skipped_places(pad_id)
+            tensor = torch.cat([tensor.new_zeros(num_skipped, tensor.shape[1]), tensor])
+        if name in scales:
+            factor, shift = scales[name]
+            tensor = tensor * factor + shift
+        parts = known.get(name, (name,))
+        theirs |= dict(zip(parts, tensor.chunk(len(parts)), strict=True))
     return theirs
 
 

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from bertworks.core.batch import Layout
-from bertworks.model.gpu_attention import UNSEEN, Look, attend_on_gpu
+from bertworks.model.gpu_attention import UNSEEN, Look, attend_across_on_gpu, attend_on_gpu
 from bertworks.model.positions import Turn, rotate
 
 
@@ -21,6 +22,8 @@ class Sight:
     turn: Turn | None = None  # by rotary positions
     scores: Tensor | None = None  # [H, longest, longest] added by distance
     is_causal: bool = False  # whether a token sees only itself and what stands before it
+    prefixes: tuple[int, ...] | None = None  # of each text, how many tokens all of them see anyway
+    kept: "Recall | None" = None  # what remembers the keys and values, if anything does
 
     @cached_property
     def before(self) -> Tensor:
@@ -54,17 +57,140 @@ class Steps:
     sizes: Tensor  # how many texts are left at each step
 
 
-def attend(qkv: Tensor, sight: Sight, *, dropout: float = 0.0) -> Tensor:
+class Recall:
+    """What a layer remembers of texts that are being written, a token of each at a time.
+
+    Texts end in the same column, so that their next tokens stand in one; short ones begin later.
+    """
+
+    def __init__(self, *, room: int) -> None:
+        self.room = room  # how many tokens may be written
+        self.length = 0
+        self.kv = torch.empty(0)  # [2, N, H, columns, K] keys and values
+        self.is_text: Tensor | None = None  # [N, 1, 1, columns]; None: every column is
+        self.turn: Turn | None = None  # of the tokens that are written next
+
+    @property
+    def num_texts(self) -> int:
+        """The number of texts."""
+        return self.kv.shape[1]
+
+    def begin(self, k: Tensor, v: Tensor, layout: Layout) -> None:
+        """Remember texts that were read at once, [T, H, K]."""
+        self.length = layout.longest
+        lengths = torch.tensor(layout.lengths, device=k.device)
+        columns = torch.arange(self.length + self.room, device=k.device)
+        is_text = columns >= self.length - lengths[:, None]  # [N, columns]
+        is_read = is_text & (columns < self.length)
+        whole = k.new_zeros(2, *is_text.shape, *k.shape[1:])
+        whole[:, is_read] = torch.stack([k, v])
+        self.kv = whole.transpose(2, 3)
+        if len(set(layout.lengths)) > 1:
+            self.is_text = is_text[:, None, None]
+
+    def attend(self, qkv: Tensor) -> Tensor:
+        """Remember one more token of each text and let it look back, [N, 3, H, K] -> [N, H, K]."""
+        q, k, v = qkv.unbind(1)
+        if self.turn is not None:
+            q, k = rotate(q, self.turn.by_token), rotate(k, self.turn.by_token)
+        if not self.length:
+            self.kv = k.new_empty(2, len(k), k.shape[1], self.room, k.shape[2])
+        self.kv[0, :, :, self.length], self.kv[1, :, :, self.length] = k, v
+        self.length += 1
+        mask = None if self.is_text is None else self.is_text[..., : self.length]
+        keys, values = self.kv[..., : self.length, :]
+        seen = functional.scaled_dot_product_attention(q.unsqueeze(2), keys, values, attn_mask=mask)
+        return seen.squeeze(2)
+
+    def keep(self, texts: Tensor, *, spare: Tensor | None = None) -> Tensor:
+        """Go on with these texts, of which one may be there several times.
+
+        They are put into spare memory where it fits; what held them is returned, to be spare next.
+        """
+        kept = self.kv
+        fits = spare is not None and spare.shape == (2, len(texts), *kept.shape[2:])
+        self.kv = torch.index_select(kept, 1, texts, out=spare if fits else None)
+        self.is_text = None if self.is_text is None else self.is_text[texts]
+        return kept
+
+
+def attend(qkv: Tensor, sight: Sight | Recall, *, dropout: float = 0.0) -> Tensor:
     """Let every token look at the tokens of its own text, [T, 3, H, K] -> [T, H, K]."""
+    if isinstance(sight, Recall):
+        return sight.attend(qkv)
     is_half = qkv.is_cuda and qkv.dtype in (torch.bfloat16, torch.float16)
-    if is_half and sight.scores is None:
+    is_plain = sight.scores is None and sight.prefixes is None and sight.kept is None
+    if is_half and is_plain:
         reach = UNSEEN if sight.window is None else sight.window
         look = Look(sight.layout, sight.turn, (reach, 0 if sight.is_causal else reach))
         return attend_on_gpu(qkv, look, dropout=dropout)
     q, k, v = qkv.unbind(1)
     if sight.turn is not None:
         q, k = rotate(q, sight.turn.by_token), rotate(k, sight.turn.by_token)
+    if sight.kept is not None:
+        sight.kept.begin(k, v, sight.layout)
     return attend_by_run(q, k, v, sight, dropout=dropout)
+
+
+@dataclass(frozen=True)
+class Across:
+    """Texts whose tokens look at those of others, one of which belongs to each."""
+
+    kv: Tensor  # [S, 2, H, K] of the texts that are read
+    readers: Layout
+    read: Layout
+
+    def attend(self, q: Tensor, *, dropout: float = 0.0) -> Tensor:
+        """Let every token look at the text that is read, [T, H, K] -> [T, H, K]."""
+        if q.is_cuda and q.dtype in (torch.bfloat16, torch.float16):
+            return attend_across_on_gpu(q, self.kv, self.readers, self.read, dropout=dropout)
+        own, others = ([n * pair[side] for n, *pair in self._runs] for side in (0, 1))
+        parts = zip(q.split(own), *(x.split(others) for x in self.kv.unbind(1)), strict=True)
+        gathered = []
+        for (count, length, other), part in zip(self._runs, parts, strict=True):
+            # [n * length, H, K] -> [n, H, length, K]
+            texts = (
+                x.unflatten(0, (count, size)).transpose(1, 2)
+                for x, size in zip(part, (length, other, other), strict=True)
+            )
+            out = _attend_rectangle(*texts, scores=None, dropout=dropout)
+            gathered.append(out.transpose(1, 2).flatten(0, 1))
+        return torch.cat(gathered)
+
+    @cached_property
+    def _runs(self) -> list[tuple[int, int, int]]:
+        """Neighbours of equal lengths as (number of texts, length, length of what is read)."""
+        pairs = zip(self.readers.lengths, self.read.lengths, strict=True)
+        return [(len(list(same)), *pair) for pair, same in groupby(pairs)]
+
+
+class Memory:
+    """What a layer knows of texts that were read while answers to them are written.
+
+    Of each text the same number of answers is being written; they stand together.
+    """
+
+    def __init__(self, kv: Tensor, layout: Layout) -> None:
+        lengths = torch.tensor(layout.lengths, device=kv.device)
+        is_text = torch.arange(layout.longest, device=kv.device) < lengths[:, None]  # [N, longest]
+        whole = kv.new_zeros(*is_text.shape, *kv.shape[1:])
+        whole[is_text] = kv
+        self.kv = whole.permute(2, 0, 3, 1, 4)  # [2, N, H, longest, K] keys and values
+        self.is_text = is_text[:, None, None] if len(set(layout.lengths)) > 1 else None
+
+    def attend(self, q: Tensor, *, dropout: float = 0.0) -> Tensor:
+        """Let the newest token of every answer look at its text, [R, H, K] -> [R, H, K]."""
+        queries = q.unflatten(0, (self.kv.shape[1], -1)).transpose(1, 2)  # [N, H, answers, K]
+        keys, values = self.kv
+        seen = functional.scaled_dot_product_attention(
+            queries, keys, values, attn_mask=self.is_text, dropout_p=dropout
+        )
+        return seen.transpose(1, 2).flatten(0, 1)
+
+    def keep(self, texts: Tensor) -> None:
+        """Go on with these texts only."""
+        self.kv = self.kv.index_select(1, texts)
+        self.is_text = None if self.is_text is None else self.is_text[texts]
 
 
 def attend_by_run(q: Tensor, k: Tensor, v: Tensor, sight: Sight, *, dropout: float = 0.0) -> Tensor:
@@ -74,15 +200,16 @@ def attend_by_run(q: Tensor, k: Tensor, v: Tensor, sight: Sight, *, dropout: flo
     """
     runs = sight.layout.runs
     sizes = [count * length for count, length in runs]
-    gathered = []
+    gathered, first = [], 0
     for (count, length), *parts in zip(runs, *(x.split(sizes) for x in (q, k, v)), strict=True):
         # [n * length, H, K] -> [n, H, length, K]
         texts = (part.unflatten(0, (count, length)).transpose(1, 2) for part in parts)
         if sight.window is not None and length > sight.window + 1:
             out = attend_banded(*texts, window=sight.window, dropout=dropout)
         else:
-            scores = _scores(sight, length, like=q)
+            scores = _scores(sight, slice(first, first + count), length, like=q)
             out = _attend_rectangle(*texts, scores=scores, dropout=dropout)
+        first += count
         gathered.append(out.transpose(1, 2).flatten(0, 1))  # [n * length, H, K]
     return torch.cat(gathered)
 
@@ -132,7 +259,8 @@ def plain_weights(q: Tensor, k: Tensor, sight: Sight) -> list[Tensor]:
     """Return the weights of the published formula for each text, [H, L, L]."""
     found = []
     lengths = list(sight.layout.lengths)
-    for texts in zip(*(x.split(lengths) for x in (q, k)), strict=True):
+    prefixes = sight.prefixes or [0] * len(lengths)
+    for prefix, *texts in zip(prefixes, *(x.split(lengths) for x in (q, k)), strict=True):
         query, key = (text.transpose(0, 1) for text in texts)  # [H, length, K]
         weights = query @ key.transpose(-1, -2) / key.shape[-1] ** 0.5
         length = weights.shape[-1]
@@ -144,18 +272,25 @@ def plain_weights(q: Tensor, k: Tensor, sight: Sight) -> list[Tensor]:
             weights = weights.masked_fill(is_far, float("-inf"))
         if sight.is_causal:
             is_ahead = torch.ones_like(weights[0], dtype=torch.bool).triu(1)
+            is_ahead[:, :prefix] = False
             weights = weights.masked_fill(is_ahead, float("-inf"))
         found.append(weights.softmax(-1))
     return found
 
 
-def _scores(sight: Sight, length: int, *, like: Tensor) -> Tensor | None:
-    """Return what is added to the scores of a text, -inf where a token may not look."""
+def _scores(sight: Sight, texts: slice, length: int, *, like: Tensor) -> Tensor | None:
+    """Return what is added to the scores of texts of a length, -inf where a token may not look."""
     scores = None if sight.scores is None else sight.scores[:, :length, :length]
     if not sight.is_causal:
         return scores
-    ahead = torch.full((length, length), float("-inf"), dtype=like.dtype, device=like.device)
-    return ahead.triu(1) if scores is None else scores + ahead.triu(1)
+    places = torch.arange(length, device=like.device)
+    is_ahead = places > places.unsqueeze(1)
+    if sight.prefixes is not None:
+        prefixes = torch.tensor(sight.prefixes[texts], device=like.device)
+        is_ahead = is_ahead & (places >= prefixes[:, None, None, None])  # [n, 1, length, length]
+    ahead = torch.zeros(is_ahead.shape, dtype=like.dtype, device=like.device)
+    ahead = ahead.masked_fill_(is_ahead, float("-inf"))
+    return ahead if scores is None else scores + ahead
 
 
 def _attend_rectangle(

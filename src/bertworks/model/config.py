@@ -33,6 +33,11 @@ class Rotary:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Waves:
+    """Fixed waves of many lengths, added to the vector of the piece: nothing to learn."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Bucketed:
     """Learned places, and a learned score for each range of distances."""
 
@@ -80,7 +85,9 @@ class EncoderConfig:
     feed_forward_size: int = 3072
     max_positions: int = 512
     num_segments: int = 2  # 0: the two texts of a pair are not told apart
-    positions: Learned | Rotary | Bucketed | None = Learned()  # None: words without an order
+    positions: Learned | Rotary | Waves | Bucketed | None = (
+        Learned()
+    )  # None: words without an order
     local: Local | None = None
     sharing: Sharing | None = None
     mixer: Mixer = "attention"  # how a token learns of its neighbors; mean: not at all
@@ -271,6 +278,13 @@ STYLES: dict[str, dict[str, Any]] = {
         "local": Local(window=64, full_every=3),
     },
     "modern": {**MODERN, "positions": Rotary()},
+    "transformer": {
+        "family": "bertworks",
+        "num_segments": 0,
+        "positions": Waves(),
+        "activation": "relu",
+        "norm_epsilon": 1e-5,
+    },
     "recurrent": {"family": "bertworks", "mixer": "recurrent"},
     "convolution": {"family": "bertworks", "mixer": "convolution"},
     "mean": {"family": "bertworks", "mixer": "mean", "positions": None},
@@ -313,6 +327,8 @@ PUBLISHED: dict[str, dict[str, Any]] = {
     "albert-xlarge": _of(24, 2048, 16),
     "albert-xxlarge": _of(12, 4096, 64),
     "electra-small": _of(12, 256, 4, embedding_size=128),
+    "transformer-base": _of(6, 512, 8),
+    "transformer-big": _of(6, 1024, 16),
     "modernbert-base": _of(22, 768, 12, feed_forward_size=1152),
     "modernbert-large": _of(28, 1024, 16, feed_forward_size=2624),
 }

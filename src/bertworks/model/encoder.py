@@ -3,9 +3,9 @@
 Legend: T tokens, N texts, D hidden, E piece vector, H attention heads, K head size.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal, Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -13,11 +13,11 @@ from torch.nn import functional
 
 from bertworks.core.batch import Batch, Layout
 from bertworks.core.seeds import derive
-from bertworks.model.attention import Sight, attend, look_plainly
-from bertworks.model.config import Bucketed, EncoderConfig, Learned, Rotary
+from bertworks.model.attention import Recall, Sight, attend, look_plainly
+from bertworks.model.config import Bucketed, EncoderConfig, Learned, Rotary, Waves
 from bertworks.model.fused import Norm, expand_and_bend
 from bertworks.model.mixers import Convolution, Recurrence
-from bertworks.model.positions import DistanceScores, Turn
+from bertworks.model.positions import DistanceScores, Turn, turn_at, waves_at
 
 Pooling = Literal["mean", "first", "max"]
 DEVIATION = 0.02  # of fresh weights
@@ -32,7 +32,7 @@ class Encoder(nn.Module):
         self.embeddings = Embeddings(config)
         self.distances = _distances(config)
         self.blocks = nn.ModuleList(Block(config, number) for number in range(config.num_blocks))
-        self.norm = _norm(config) if config.norm_place == "before" else nn.Identity()
+        self.norm = make_norm(config) if config.norm_place == "before" else nn.Identity()
         self.pooler = Pooler(config)
 
     def forward(self, batch: Batch) -> Tensor:
@@ -54,51 +54,57 @@ class Encoder(nn.Module):
         for passing in self._pass(batch):
             if passing.block is not None:
                 mixer = cast(SelfAttention, passing.block.mixer)
-                yield mixer.weights(passing.hidden, passing.sight)
+                yield mixer.weights(passing.hidden, cast(Sight, passing.sight))
 
     def _pass(self, batch: Batch) -> Iterator["Passing"]:
         """Yield what each layer reads, and at last what the network gives."""
-        residual = self.embeddings(batch)
-        sights = self._sights(batch)
+        return self.walk(self.embeddings(batch), self.sights(batch))
+
+    def walk(self, residual: Tensor, sights: Sequence[Sight | Recall]) -> Iterator["Passing"]:
+        """Yield what each layer reads of vectors that enter the first, and at last the result."""
         blocks = [cast(Block, self.blocks[number]) for number in self.config.block_order]
         hidden = blocks[0].entrance(residual)
-        for layer, block in enumerate(blocks):
-            sight = sights[self.config.is_local(layer)]
+        for layer, (block, sight) in enumerate(zip(blocks, sights, strict=True)):
             yield Passing(residual, hidden, sight, block)
-            residual, hidden = block(residual, hidden, sight, last=self._norm_after(blocks, layer))
+            last = norm_after(blocks, layer, last=self.norm)
+            residual, hidden = block(residual, hidden, sight, last=last)
         yield Passing(residual, hidden, sights[0], None)
-
-    def _norm_after(self, blocks: list["Block"], layer: int) -> Norm:
-        """Return the norm that ends a layer: where norms come before, that of the next one."""
-        if self.config.norm_place == "after":
-            return blocks[layer].feed_forward_norm
-        return cast(Norm, self.norm if layer + 1 == len(blocks) else blocks[layer + 1].entrance)
 
     def pool(self, hidden: Tensor, layout: Layout, pooling: Pooling | None = None) -> Tensor:
         """Return one vector for each text, [T, D] -> [N, D]; by default as its mixer allows."""
         own: Pooling = "first" if self.config.mixer == "attention" else "mean"
         return self.pooler(pool_texts(hidden, layout, pooling or own))
 
-    def _sights(self, batch: Batch) -> tuple[Sight, Sight]:
+    def sights(self, batch: Batch) -> list[Sight]:
+        """Return what each layer sees."""
+        full, near = self._far_and_near(batch)
+        count = len(self.config.block_order)
+        return [near if self.config.is_local(layer) else full for layer in range(count)]
+
+    def _far_and_near(self, batch: Batch) -> tuple[Sight, Sight]:
         """Return what a layer sees of the whole text, and of its neighbours."""
         layout, config = batch.layout, self.config
         turn, near_turn = self._turns(batch)
         scores = None if self.distances is None else self.distances(layout.longest)
-        full = Sight(layout, turn=turn, scores=scores, is_causal=batch.is_causal)
+        full = Sight(
+            layout,
+            turn=turn,
+            scores=scores,
+            is_causal=batch.is_causal,
+            prefixes=batch.prefixes,
+        )
         if config.local is None:
             return full, full
         return full, Sight(layout, window=config.local.window, turn=near_turn)
 
     def _turns(self, batch: Batch) -> tuple[Turn | None, Turn | None]:
         """Return the angles of rotary positions, in layers that see all and in local ones."""
-        kind, size = self.config.positions, self.config.head_size
-        if not isinstance(kind, Rotary):
-            return None, None
-        places = batch.positions, batch.layout.longest
-        full = Turn.of(*places, head_size=size, base=kind.base)
-        if self.config.local is None or kind.local_base == kind.base:
+        kind, places = self.config.positions, (batch.positions, batch.layout.longest)
+        full = turn_at(self.config, *places)
+        if not isinstance(kind, Rotary) or self.config.local is None:
             return full, full
-        return full, Turn.of(*places, head_size=size, base=kind.local_base)
+        is_same = kind.local_base == kind.base
+        return full, full if is_same else turn_at(self.config, *places, is_local=True)
 
 
 @dataclass(frozen=True)
@@ -107,7 +113,7 @@ class Passing:
 
     residual: Tensor  # [T, D]
     hidden: Tensor  # [T, D] the same, normed where norms come before
-    sight: Sight
+    sight: Sight | Recall
     block: "Block | None"  # what reads it next; None: it is the end
 
 
@@ -120,20 +126,29 @@ class Embeddings(nn.Module):
         self.pieces = _table(config.vocab_size, size)
         has_places = isinstance(config.positions, Learned | Bucketed)
         self.positions = _table(config.max_positions, size) if has_places else None
+        self.has_waves = isinstance(config.positions, Waves)
         self.segments = _table(config.num_segments, size) if config.num_segments else None
-        self.norm = _norm(config, size)
+        self.norm = make_norm(config, size)
         self.dropout = nn.Dropout(config.dropout)
         is_narrow = config.embedding_size is not None
         self.widen = nn.Linear(size, config.hidden_size) if is_narrow else nn.Identity()
 
     def forward(self, batch: Batch) -> Tensor:
         """Return the vectors that enter the first block, [T, D]."""
-        hidden = self.pieces(batch.tokens)
+        return self.look_up(batch.tokens, batch.positions, batch.segments)
+
+    def look_up(self, tokens: Tensor, positions: Tensor, segments: Tensor) -> Tensor:
+        """Return the vectors of tokens at places of the texts of a pair, [T, D]."""
+        hidden = self.pieces(tokens)
         if self.positions is not None:
-            hidden = hidden + self.positions(batch.positions)
+            hidden = hidden + self.positions(positions)
+        if self.has_waves:
+            # Scaled, as waves reach from -1 to 1 and fresh vectors hardly leave zero.
+            size = hidden.shape[-1]
+            hidden = hidden * size**0.5 + waves_at(positions, size).to(hidden.dtype)
         if self.segments is not None:
             last = self.segments.num_embeddings - 1
-            hidden = hidden + self.segments(batch.segments.clamp(max=last))
+            hidden = hidden + self.segments(segments.clamp(max=last))
         return self.widen(self.dropout(self.norm(hidden)))
 
 
@@ -147,9 +162,9 @@ class Block(nn.Module):
         # Where the norm comes before, that of the embeddings serves a block that reads only them.
         is_first = number == 0 and config.sharing is None and config.embedding_size is None
         is_normed = self.mixer is None or (self.norms_first and is_first)
-        self.mixer_norm = nn.Identity() if is_normed else _norm(config)
+        self.mixer_norm = nn.Identity() if is_normed else make_norm(config)
         self.feed_forward = FeedForward(config)
-        self.feed_forward_norm = _norm(config)
+        self.feed_forward_norm = make_norm(config)
         self.dropout = config.dropout
 
     @property
@@ -160,14 +175,40 @@ class Block(nn.Module):
         return self.feed_forward_norm if self.mixer is None else self.mixer_norm
 
     def forward(
-        self, residual: Tensor, hidden: Tensor, sight: Sight, *, last: Norm
+        self,
+        residual: Tensor,
+        hidden: Tensor,
+        sight: Sight | Recall,
+        *,
+        last: Norm,
+        reader: "Reader | None" = None,
     ) -> tuple[Tensor, Tensor]:
         """Add what is learned from `hidden` to the residual; return both after the last norm."""
         dropout = self.dropout if self.training else 0.0
+        before_last = self.feed_forward_norm if reader is None else reader.norm
         if self.mixer is not None:
-            norm = self.feed_forward_norm if self.norms_first else cast(Norm, self.mixer_norm)
+            norm = before_last if self.norms_first else cast(Norm, self.mixer_norm)
             residual, hidden = norm.add(residual, self.mixer(hidden, sight), dropout=dropout)
+        if reader is not None:
+            norm = self.feed_forward_norm if self.norms_first else reader.norm
+            residual, hidden = norm.add(residual, reader.read(hidden), dropout=dropout)
         return last.add(residual, self.feed_forward(hidden), dropout=dropout)
+
+
+class Reader(Protocol):
+    """What looks at another text between the mixer and the feed-forward of a block."""
+
+    norm: Norm
+
+    def read(self, hidden: Tensor) -> Tensor:
+        """Return what each token gathered from the other text, [T, D] -> [T, D]."""
+
+
+def norm_after(blocks: Sequence[Block], layer: int, *, last: nn.Module) -> Norm:
+    """Return the norm that ends a layer: where norms come before, that of the next one."""
+    if not blocks[layer].norms_first:
+        return blocks[layer].feed_forward_norm
+    return cast(Norm, last if layer + 1 == len(blocks) else blocks[layer + 1].entrance)
 
 
 class SelfAttention(nn.Module):
@@ -181,7 +222,7 @@ class SelfAttention(nn.Module):
         self.qkv = nn.Linear(size, 3 * size, bias=config.biases)
         self.output = nn.Linear(size, size, bias=config.biases)
 
-    def forward(self, hidden: Tensor, sight: Sight) -> Tensor:
+    def forward(self, hidden: Tensor, sight: Sight | Recall) -> Tensor:
         """Return what each token gathered from its text, [T, D] -> [T, D]."""
         qkv = self.qkv(hidden).unflatten(-1, (3, self.num_heads, -1))  # [T, 3, H, K]
         gathered = attend(qkv, sight, dropout=self.dropout if self.training else 0.0)
@@ -216,7 +257,7 @@ class Pooler(nn.Module):
         super().__init__()
         self.dense = nn.Linear(config.hidden_size, config.hidden_size, bias=config.biases)
         self.activation = POOLER_ACTIVATIONS.get(config.family, torch.tanh)
-        self.norm = _norm(config) if config.family == "modernbert" else nn.Identity()
+        self.norm = make_norm(config) if config.family == "modernbert" else nn.Identity()
 
     def forward(self, pooled: Tensor) -> Tensor:
         """Return the vector of each text, [N, D] -> [N, D]."""
@@ -248,7 +289,8 @@ def _table(num_rows: int, size: int) -> nn.Embedding:
     return nn.Embedding.from_pretrained(torch.empty(num_rows, size), freeze=False)
 
 
-def _norm(config: EncoderConfig, size: int | None = None) -> Norm:
+def make_norm(config: EncoderConfig, size: int | None = None) -> Norm:
+    """Make a norm as the family has them."""
     return Norm(
         size or config.hidden_size,
         eps=config.norm_epsilon,

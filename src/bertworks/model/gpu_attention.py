@@ -52,6 +52,13 @@ def attend_on_gpu(qkv: Tensor, look: Look, *, dropout: float) -> Tensor:
     return _AttendFlash.apply(qkv, look, dropout)
 
 
+def attend_across_on_gpu(
+    q: Tensor, kv: Tensor, readers: Layout, read: Layout, *, dropout: float
+) -> Tensor:
+    """Let the tokens of each text look at another, [T, H, K], [S, 2, H, K] -> [T, H, K]."""
+    return _AttendAcross.apply(q, kv, readers, read, dropout)
+
+
 class _AttendShort(Function):
     @staticmethod
     def forward(ctx: Any, qkv: Tensor, look: Look, dropout: float) -> Tensor:
@@ -143,6 +150,31 @@ class _AttendFlash(Function):
             *chance, **ctx.window,
         )  # fmt: skip
         return torch.stack(grads, dim=1), None, None
+
+
+class _AttendAcross(Function):
+    """The same kernel, where queries and keys are of different texts."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, q: Tensor, kv: Tensor, readers: Layout, read: Layout, dropout: float
+    ) -> Tensor:
+        ctx.lengths = (readers.starts, read.starts, readers.longest, read.longest)
+        ctx.dropout = dropout
+        out, log_sums, *chance, _ = torch.ops.aten._flash_attention_forward(
+            q, *kv.unbind(1), *ctx.lengths, dropout, False, return_debug_mask=False
+        )
+        ctx.save_for_backward(q, kv, out, log_sums, *chance)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        q, kv, out, log_sums, *chance = ctx.saved_tensors
+        q_grad, *grads = torch.ops.aten._flash_attention_backward(
+            grad.contiguous(), q, *kv.unbind(1), out, log_sums, *ctx.lengths, ctx.dropout, False,
+            *chance,
+        )  # fmt: skip
+        return q_grad, torch.stack(grads, dim=1), None, None, None
 
 
 def _make_out(ctx: Any, qkv: Tensor, look: Look, dropout: float) -> Tensor:

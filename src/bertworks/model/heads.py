@@ -34,9 +34,12 @@ class PieceHead(nn.Module):
 
     def forward(self, hidden: Tensor, batch: Batch, encoder: Encoder) -> Tensor:
         """Return logits over the vocabulary at the target's places only, [M, V]."""
-        transformed = self.norm(self.activation(self.transform(_at(hidden, batch, self.target))))
-        pieces = encoder.embeddings.pieces.weight if self.decoder is None else self.decoder
-        return decode(transformed, pieces, self.bias)
+        return self.logits(_at(hidden, batch, self.target), encoder.embeddings.pieces.weight)
+
+    def logits(self, vectors: Tensor, pieces: Tensor) -> Tensor:
+        """Return logits over the vocabulary, [M, D] -> [M, V], by the vectors of pieces."""
+        transformed = self.norm(self.activation(self.transform(vectors)))
+        return decode(transformed, pieces if self.decoder is None else self.decoder, self.bias)
 
 
 class TokenHead(nn.Module):

@@ -8,6 +8,8 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
+from bertworks.model.config import EncoderConfig, Rotary
+
 FARTHEST = 128  # distances beyond share the last bucket
 
 
@@ -32,12 +34,30 @@ class Turn:
         return self.table.index_select(1, self.positions).unsqueeze(-2)
 
 
+def turn_at(
+    config: EncoderConfig, positions: Tensor, longest: int, *, is_local: bool = False
+) -> Turn | None:
+    """Return the angles of a network's rotary positions, if it has such."""
+    kind = config.positions
+    if not isinstance(kind, Rotary):
+        return None
+    base = kind.local_base if is_local else kind.base
+    return Turn.of(positions, longest, head_size=config.head_size, base=base)
+
+
 def rotate(vectors: Tensor, turn: Tensor) -> Tensor:
     """Turn each half of a vector against the other, [T, H, K] -> [T, H, K]."""
     cosine, sine = turn
     first, second = vectors.float().chunk(2, dim=-1)
     turned = [first * cosine - second * sine, second * cosine + first * sine]
     return torch.cat(turned, dim=-1).to(vectors.dtype)
+
+
+def waves_at(positions: Tensor, size: int) -> Tensor:
+    """Return sines, then cosines of places at lengths from 2 pi to 20,000 pi, [T] -> [T, size]."""
+    steps = torch.arange((size + 1) // 2, device=positions.device, dtype=torch.float32)
+    angles = positions.float().unsqueeze(-1) * 10_000.0 ** (-2 * steps / size)
+    return torch.cat([angles.sin(), angles.cos()], dim=-1)[:, :size]
 
 
 class DistanceScores(nn.Module):

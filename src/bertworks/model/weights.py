@@ -49,16 +49,17 @@ def load_weights(
     *,
     may_miss: Iterable[str] = (),
     fresh: Iterable[str] = (),
+    lent: Mapping[str, str] | None = None,
 ) -> Account:
     """Copy tensors into a model; fail unless all that is missing lies under `may_miss`.
 
     What is missing keeps the weights it has, or zeros where it has none, and is named in the
     account. So is what lies under `fresh`, though the tensors be there: a task head of the same
-    name for other labels.
+    name for other labels. `lent` names parameters that begin as tensors of another name.
     """
     parameters = dict(model.named_parameters())
-    unwanted = tuple(fresh)
-    given = {name for name in tensors if not (unwanted and name.startswith(unwanted))}
+    unwanted, lent = tuple(fresh), lent or {}
+    given = {name for name in tensors if not (unwanted and name.startswith(unwanted))} | {*lent}
     missing = tuple(name for name in parameters if name not in given)
     allowed = tuple(may_miss)
     lost = [name for name in missing if not name.startswith(allowed)] if allowed else list(missing)
@@ -68,12 +69,15 @@ def load_weights(
             "whole: compare it with config.json, or fetch the folder again"
         )
     matched = tuple(name for name in parameters if name in given)
-    unexpected = tuple(name for name in tensors if name not in parameters)
+    wanted = {*parameters, *lent.values()}
+    unexpected = tuple(name for name in tensors if name not in wanted)
     surplus = [name for name in unexpected if name.startswith("encoder.")]
     if surplus:
         raise ArtifactError(f"the network has no place for {_some(surplus)}; it is a smaller one")
     for name, parameter in parameters.items():
-        if name in given:
+        if name in lent:
+            _give(model, name, tensors[lent[name]].clone())  # it goes its own way from here
+        elif name in given:
             _give(model, name, tensors[name])
         elif parameter.is_meta:
             _give(model, name, torch.zeros(parameter.shape))

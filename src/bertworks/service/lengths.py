@@ -7,6 +7,7 @@ from bertworks.data.examples import (
     ChoiceExample,
     Example,
     QuestionExample,
+    SourceExample,
     TaggedExample,
     TextExample,
 )
@@ -21,6 +22,7 @@ LONG_PARTS: dict[type, tuple[str, ...]] = {  # of an example, that may be cut
     TaggedExample: ("text",),
     QuestionExample: ("passage",),
     ChoiceExample: ("passage",),
+    SourceExample: ("source",),
 }
 
 

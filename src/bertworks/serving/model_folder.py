@@ -1,7 +1,7 @@
 """Model folders: opened for work or for further training, and written, in one way each."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,11 @@ from bertworks.model.encoder import initialize
 from bertworks.model.weights import Account, load_weights
 from bertworks.tasks.catalog import make_task
 from bertworks.tasks.embed import Embed
-from bertworks.tasks.task import Task, TaskModel
+from bertworks.tasks.task import Borrower, Task, TaskModel
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 # Models of these tasks alone are saved without the pooler, which they never trained.
-WITHOUT_POOLER = {"fill_mask", "replaced_token", "embed", "answer", "tag"}
+WITHOUT_POOLER = {"fill_mask", "replaced_token", "embed", "answer", "tag", "generate"}
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,23 @@ def open_model(
     account = _load(model, folder.tensors(pickled=pickled), own, fresh=fresh or ())
     initialize(model, seed=seed, only=account.missing)
     return OpenModel(model, tokenizer, account, recipe, folder.longest)
+
+
+def make_model(
+    tokenizer: Path,
+    size: str,
+    tasks: Sequence[Task],
+    *,
+    longest: int,
+    dropout: float | None = None,
+    seed: int = 0,
+) -> OpenModel:
+    """Make a fresh network of a size for the pieces of a tokenizer's folder."""
+    cutter = Tokenizer.open(tokenizer)
+    named = EncoderConfig.named(size)
+    config = replace(named, vocab_size=cutter.vocab_size, max_positions=longest)
+    model = TaskModel(config.with_dropout(dropout), tasks, seed=seed)
+    return OpenModel(model, cutter, None)
 
 
 def tasks_of(path: Path) -> dict[str, Task]:
@@ -152,7 +169,21 @@ def _load(
     may_miss = [f"heads.{name}." for name in new]
     if not known.keys() - WITHOUT_POOLER:
         may_miss.append("encoder.pooler.")
-    return load_weights(model, tensors, may_miss=may_miss, fresh=may_miss[: len(new)])
+    lent = _lent(model, new, tensors)
+    return load_weights(model, tensors, may_miss=may_miss, fresh=may_miss[: len(new)], lent=lent)
+
+
+def _lent(model: TaskModel, new: Sequence[str], tensors: Mapping[str, Tensor]) -> dict[str, str]:
+    """Return the tensors with which parameters of new heads begin, where a task knows such."""
+    lent = {}
+    for name in new:
+        task = model.tasks[name]
+        if isinstance(task, Borrower):
+            for parameter, _ in model.heads[name].named_parameters():
+                source = task.source_of(parameter)
+                if source is not None and source in tensors:
+                    lent[f"heads.{name}.{parameter}"] = source
+    return lent
 
 
 def _fits(own: Task | None, task: Task, model: TaskModel, tensors: Mapping[str, Tensor]) -> bool:

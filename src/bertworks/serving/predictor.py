@@ -31,6 +31,7 @@ from bertworks.tasks.answering import CHUNK, Answered, Answerer, in_chunks
 from bertworks.tasks.catalog import KINDS
 from bertworks.tasks.embed import Embed
 from bertworks.tasks.fill_mask import FillMask
+from bertworks.tasks.generate import Generate
 from bertworks.tasks.task import Answer, Task
 from bertworks.tasks.zero_shot import (
     ByCloze,
@@ -201,6 +202,34 @@ class Predictor:
         masks = self.answer_examples(self._as_examples([text], task), task)[0]["masks"]
         found = [[Candidate(**candidate) for candidate in mask] for mask in masks]
         return found[0] if len(found) == 1 else found
+
+    def generate(self, texts: Sequence[str], *, task: str | None = None, **how: Any) -> list[str]:
+        """Return what the model writes in answer to each text, such as its translation.
+
+        How it is asked to: beams, length_penalty, no_repeat, shortest_reply, longest_reply, begin;
+        or drawn by chance: temperature, top_k, top_p, draw_seed. By default as it was fine-tuned.
+        """
+        require_list(texts, "generate")
+        writer = self.writer(task, **how)
+        return [
+            answer["text"]
+            for answer in self.answer_examples(self._as_examples(texts, writer), writer)
+        ]
+
+    def asked_task(self, name: str | None, how: Mapping[str, Any]) -> Task:
+        """Return one of the model's tasks; where it is said how, one that writes in this way."""
+        return self.writer(name, **how) if how else self.task_named(name)
+
+    def writer(self, task: str | None = None, **how: Any) -> Generate:
+        """Return one of the model's tasks that write, asked to do so in another way."""
+        writers = [name for name, one in self.model.tasks.items() if isinstance(one, Generate)]
+        found = self.task_named(task or next(iter(writers), None))
+        if not isinstance(found, Generate):
+            raise UsageError("this model writes no texts; fine-tune one with --task generate")
+        try:
+            return found.asked(**how)
+        except TypeError as error:
+            raise UsageError(f"texts cannot be written in this way: {error}") from error
 
     def classify(
         self,

@@ -18,6 +18,7 @@ from bertworks.stages.setting_groups import (
     VectorSettings,
     ZeroShotSettings,
 )
+from bertworks.stages.task_settings import WritingSettings
 
 Port = Annotated[int, Limit("from 0 to 65535", lambda n: 0 <= n <= 65535)]
 
@@ -35,6 +36,7 @@ class PredictSettings:
     task: str | None = None
     """Which of the model's tasks answers; by default its first."""
     without_training: ZeroShotSettings = ZeroShotSettings()
+    writing: WritingSettings = WritingSettings()
     explain: bool = False
     """Add to each answer what every piece and word of its input speaks for it, some thirty times
     slower; for tasks that judge a whole text or pair."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from bertworks.core.artifact import ESCAPED, Origin, check_artifact, refuse_existing, saving
 from bertworks.core.errors import DataError, FoundError, UsageError
+from bertworks.core.file_pairs import require_sides
 from bertworks.core.lines import require_file
 from bertworks.core.progress import Meter, progress
 from bertworks.core.quarantine import Quarantine
@@ -17,6 +18,7 @@ from bertworks.evaluation.copy_checks import CopyCheck
 from bertworks.evaluation.data_check import bad_rows, look, make_checks
 from bertworks.evaluation.findings import Check, Finding, worst_first
 from bertworks.evaluation.piece_checks import PieceCheck
+from bertworks.evaluation.target_checks import TargetPieceCheck
 from bertworks.stages.settings import CheckSettings
 from bertworks.tasks.catalog import KINDS
 from bertworks.tasks.classify import OF_PAIRS, lacks_second
@@ -56,8 +58,9 @@ class _Reader:
     def __init__(self, settings: CheckSettings) -> None:
         self.files = _named((settings.data, *settings.against))
         for file in self.files.values():
-            if not file.is_dir():  # some layouts are folders
-                require_file(file)
+            for own in require_sides(file):
+                if not own.is_dir():  # some layouts are folders
+                    require_file(own)
         self.columns = parse_columns(settings.columns)
         self.among = KINDS[settings.task].forms() if settings.task else None
         self.task = settings.task
@@ -135,6 +138,7 @@ def _checks(settings: CheckSettings) -> list[Check]:
         check_artifact(settings.look.tokenizer, "tokenizer", "model")
         tokenizer = Tokenizer.open(settings.look.tokenizer)
         checks.append(PieceCheck(tokenizer, longest=settings.look.longest))
+        checks.append(TargetPieceCheck(tokenizer, longest=settings.look.longest))
     return checks
 
 

@@ -78,7 +78,7 @@ def run(settings: EvaluateSettings) -> dict[str, Any]:
 
 def _task(settings: EvaluateSettings, predictor: Predictor) -> Task | ByVectors:
     zero_shot = zero_shot_task(predictor, settings.without_training)
-    task = zero_shot or predictor.task_named(settings.task)
+    task = zero_shot or predictor.asked_task(settings.task, settings.writing.asked)
     if KINDS[task.kind].learn is None:
         raise UsageError(
             f"{settings.model} answers {task.name}, which gives no labels to score; "

@@ -37,7 +37,8 @@ from bertworks.evaluation.piece_checks import unknown_warning
 from bertworks.evaluation.run_parts import Seeds, Speed
 from bertworks.evaluation.statistics import NO_WIDTH, Interval, has_no_width
 from bertworks.evaluation.training_curves import course_of
-from bertworks.serving.model_folder import OpenModel, open_model, tasks_of, write_model
+from bertworks.serving.model_folder import OpenModel, open_model, write_model
+from bertworks.stages.finetune_model import longest_of, open_for, own_tasks
 from bertworks.stages.finetune_plan import plan_of
 from bertworks.stages.settings import FinetuneSettings
 from bertworks.stages.task_list import TaskSource, task_sources
@@ -61,11 +62,11 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
         say(f"{settings.out} is finished already")
         return {"model": str(settings.out)}
     refuse_taken(settings.out, resume=settings.resume == "auto")
-    quarantine, own = Quarantine(), tasks_of(settings.model)
+    quarantine, own = Quarantine(), own_tasks(settings)
     going_on = {} if settings.several.new_head else own
     learned = [_read(source, quarantine, going_on) for source in sources]
-    opened = _open(settings, learned, own)
-    longest = _longest(settings, opened)
+    opened = open_for(settings, [one.task for one in learned], own)
+    longest = longest_of(settings, opened)
     # A row that cannot be scored stops the run before it begins.
     batches = _batches(settings, learned, opened, longest)
     scores = _dev_scores(settings, learned, opened, longest, machine)
@@ -153,43 +154,6 @@ def _read(source: TaskSource, quarantine: Quarantine, own: Mapping[str, Task]) -
     examples = (training, dev)
     findings = check_before_training(source.train, source.dev, examples, flags=source.reading_flags)
     return _Learned(source, task, training, dev, findings)
-
-
-def _open(
-    settings: FinetuneSettings, learned: Sequence[_Learned], own: Mapping[str, Task]
-) -> OpenModel:
-    """Open the model with a head for each task: its own where it fits, or a fresh one."""
-    tasks = {one.task.name: one.task for one in learned}
-    others = {name: task for name, task in own.items() if name not in tasks}
-    kept = others if settings.several.keep_tasks else {}
-    opened = open_model(
-        settings.model,
-        tasks=[*tasks.values(), *kept.values()],
-        dropout=settings.dropout,
-        fresh=settings.fresh or (tasks.keys() if settings.several.new_head else False),
-        seed=settings.seed,
-    )
-    say(f"weights: {opened.account or 'fresh, nothing loaded'}")
-    missing = opened.account.missing if opened.account else ()
-    for name in (name for name in tasks if name in own):
-        is_new = settings.fresh or any(lost.startswith(f"heads.{name}.") for lost in missing)
-        said = "begins with a fresh head, in place of the model's" if is_new else "goes on"
-        say(f"task {name}: {said}")
-    if kept:
-        say(f"warning: {', '.join(kept)} may score otherwise beside an encoder that has moved")
-    lost = [name for name, task in others.items() if name not in kept and KINDS[task.kind].learn]
-    if lost:
-        say(f"the model's heads for {', '.join(lost)} are left out; --keep-tasks keeps them")
-    return opened
-
-
-def _longest(settings: FinetuneSettings, opened: OpenModel) -> int:
-    limit = opened.model.config.max_positions
-    if settings.longest and settings.longest > limit:
-        raise UsageError(
-            f"--longest is {settings.longest}, but {settings.model} reads {limit} pieces; lower it"
-        )
-    return settings.longest or limit
 
 
 def _batches(

@@ -24,7 +24,7 @@ from bertworks.serving.quantizing import Int8Choice, calibration_batches, choose
 from bertworks.stages.setting_groups import VectorSettings
 from bertworks.stages.settings import ExportSettings
 from bertworks.tasks.catalog import KINDS
-from bertworks.tasks.task import TaskModel
+from bertworks.tasks.task import TaskModel, Writer
 
 MOST_COMPARED = 2000  # examples
 MOST_TRIED = 64  # texts on which each layer is tried in eight bits
@@ -61,6 +61,7 @@ def run_onnx(settings: ExportSettings) -> dict[str, Any]:
     for name in ("onnx", "onnxruntime"):
         import_optional(name, extra="onnx", purpose="export to ONNX")
     opened = open_model(settings.model)
+    _refuse_writers(opened)
     before = load(settings.model, device="cpu", backend="torch")
     material = _material(settings.onnx.data, before)
     asks_for_vectors = settings.vectors != VectorSettings() or settings.prompt
@@ -92,6 +93,16 @@ def run_onnx(settings: ExportSettings) -> dict[str, Any]:
         text = json.dumps(report, indent=1, ensure_ascii=False)
         (folder / REPORT).write_text(text, encoding="utf-8")
     return {"model": str(settings.out), "to": settings.to, **_told(report)}
+
+
+def _refuse_writers(opened: OpenModel) -> None:
+    """Fail where answers are written piece by piece, which one pass through a graph cannot."""
+    for name, task in opened.model.tasks.items():
+        if isinstance(task, Writer):
+            raise UsageError(
+                f"the task {name} writes its answers piece by piece, for which there is no ONNX "
+                "export; use the model as it is, or --to hugging-face"
+            )
 
 
 def _material(data: Path | None, predictor: Predictor) -> _Material:

@@ -23,7 +23,7 @@ def run(settings: PredictSettings) -> dict[str, Any]:
         return result
     predictor = load(settings.model, **vars(settings.machine), **vars(settings.runtime))
     zero_shot = zero_shot_task(predictor, settings.without_training)
-    task = zero_shot or predictor.task_named(settings.task)
+    task = zero_shot or predictor.asked_task(settings.task, settings.writing.asked)
     explain = _explanations(settings, predictor)
     inputs = Inputs(settings, form=KINDS[task.kind].form)
     with open_output(settings) as (output, tally, file):

@@ -19,6 +19,7 @@ MultipleOrZero = Annotated[float, Limit("of 0 or above 1", lambda x: x == 0 or 1
 Share = Annotated[float, Limit("from 0 to below 1", lambda x: 0 <= x < 1)]
 OpenShare = Annotated[float, Limit("above 0 and below 1", lambda x: 0 < x < 1)]
 ClosedShare = Annotated[float, Limit("from 0 to 1", lambda x: 0 <= x <= 1)]
+Power = Annotated[float, Limit("from -10 to 10", lambda x: -10 <= x <= 10)]
 Places = Annotated[int, Limit("of at least 16", lambda n: n >= 16)]
 WholeShare = Annotated[float, Limit("above 0 and at most 1", lambda x: 0 < x <= 1)]
 CountRamp = Annotated[Ramp, Limit("of at least 1", lambda n: n >= 1)]
@@ -26,19 +27,6 @@ ClosedShareRamp = Annotated[Ramp, Limit("from 0 to 1", lambda x: 0 <= x <= 1)]
 ShareRamp = Annotated[Ramp, Limit("from 0 to below 1", lambda x: 0 <= x < 1)]
 OpenShareRamp = Annotated[Ramp, Limit("above 0 and below 1", lambda x: 0 < x < 1)]
 Longest = Annotated[int, Limit("of at least 8", lambda n: n >= 8)]  # special pieces counted
-TaskKind = Literal[
-    "classify",
-    "match",
-    "multilabel",
-    "score",
-    "aspect",
-    "relate",
-    "tag",
-    "intent_slots",
-    "embed",
-    "answer",
-    "choose",
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,39 +80,6 @@ class LearningSettings:
     average: Share = 0.0
     """Keep a running average of the weights, and evaluate and save that; each step adds 1 minus
     this, so 0.999 spans about a thousand steps; 0 keeps none."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TaskSettings:
-    """How some tasks are learned; a flag of another task than the one at hand is refused."""
-
-    class_weights: Literal["balanced"] | None = None
-    """classify, match, multilabel, aspect, relate: balanced counts rare labels more; by default all
-    examples count alike."""
-    focal: PositiveOrZero | None = None
-    """classify, match, multilabel, aspect, relate: how much less examples count that are right
-    already (2 is usual); by default they count alike."""
-    vector_loss: Literal["contrastive", "ranking", "simcse"] | None = None
-    """embed: contrastive tells a pair from the other pairs of a step, ranking puts cosines in the
-    order of labels or scores, simcse needs single texts alone; by default as the columns allow."""
-    vector_temperature: Positive | None = None
-    """embed: what cosines are divided by in the loss; by default 0.05."""
-    symmetric: bool | None = None
-    """embed: let second texts look for their first ones too, in a contrastive loss; by default
-    off."""
-    pooling: Literal["mean", "first", "max"] | None = None
-    """embed: how the vectors of tokens become that of a text; by default mean."""
-    same: str | None = None
-    """embed: the label of pairs that belong together; by default the last of the two in the order
-    of the alphabet, such as 1 of 0 and 1."""
-    stride: Count | None = None
-    """answer, choose: pieces from the start of one window of a long passage to that of the next; by
-    default three quarters of its room."""
-    crf: bool | None = None
-    """tag: learn which tags follow which, by a conditional random field; by default off."""
-    max_answer: Count | None = None
-    """answer: most pieces of an answer that is given; by default 30, or what nearly all answers of
-    the training file have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +167,19 @@ class SuiteSettings:
     """Which public tasks a model is fine-tuned and scored on, and how far."""
 
     suite: (
-        Literal["glue", "squad", "clue", "tags", "intents", "aspects", "topics", "pairs"] | None
+        Literal[
+            "glue",
+            "squad",
+            "clue",
+            "tags",
+            "intents",
+            "aspects",
+            "topics",
+            "pairs",
+            "translate",
+            "summarize",
+        ]
+        | None
     ) = None
     """Fine-tune and score the model on each task of a suite; --data is then the folder that holds
     the public sets, and --model is pre-trained."""

@@ -36,12 +36,11 @@ from bertworks.stages.setting_groups import (
     SeveralSettings,
     Share,
     SuiteSettings,
-    TaskKind,
-    TaskSettings,
     VectorSettings,
     WholeShare,
     ZeroShotSettings,
 )
+from bertworks.stages.task_settings import TaskKind, TaskSettings, WritingSettings
 
 DEFAULT_STEPS = 1000
 
@@ -256,7 +255,10 @@ class FinetuneSettings:
     """Fine-tune a model on labelled examples."""
 
     model: Path
-    """Folder of a pre-trained model, ours or Hugging Face's."""
+    """Folder of a pre-trained model, ours or Hugging Face's; with --size, of a tokenizer."""
+    size: str | None = None
+    """Begin with a fresh network of this size, as pretrain has them, such as transformer-base or
+    modern-6x384; by default with the model."""
     train: Path | None = None
     """Labelled examples: .jsonl, .csv, .tsv, .parquet or an official layout, also compressed."""
     dev: Path | None = None
@@ -267,8 +269,8 @@ class FinetuneSettings:
     """classify (text, label), match (text, text_b, label), multilabel (text, labels), score (text,
     score), aspect (text, aspect, label), relate (text, first, second, label), tag (tokens, tags; or
     text, spans), intent_slots (as tag, and intent), embed (text, text_b and a label, a score or
-    neither; or text alone), answer (question, passage, answers) or choose (question, choices,
-    label, perhaps a passage); by default the columns tell."""
+    neither; or text alone), answer (question, passage, answers), choose (question, choices, label,
+    perhaps a passage) or generate (source, target); by default the columns tell."""
     columns: tuple[str, ...] = ()
     """Other column names, as text=sentence, or their numbers where a file has no header, as text=4;
     may be given several times."""
@@ -324,6 +326,7 @@ class EvaluateSettings:
     """Other column names, as text=sentence, or their numbers where a file has no header, as text=4;
     may be given several times."""
     without_training: ZeroShotSettings = ZeroShotSettings()
+    writing: WritingSettings = WritingSettings()
     ranking: RankingSettings = RankingSettings()
     suites: SuiteSettings = SuiteSettings()
     machine: MachineSettings = MachineSettings()

@@ -11,8 +11,9 @@ from torch import nn
 from bertworks.core.errors import UsageError
 from bertworks.core.settings import make_settings, read_values, settings_of
 from bertworks.data.rows import parse_columns
-from bertworks.stages.setting_groups import Positive, TaskKind, TaskSettings
+from bertworks.stages.setting_groups import Positive
 from bertworks.stages.settings import FinetuneSettings
+from bertworks.stages.task_settings import TaskKind, TaskSettings
 
 OF_ONE_TASK = ("train", "dev", "task", "columns")
 IN_THE_LOG = {"step", "lr", "gradient_norm", "skipped", "reason", "evaluation"}  # beside the losses

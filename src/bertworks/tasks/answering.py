@@ -19,7 +19,7 @@ from bertworks.core.progress import say
 from bertworks.data.example_batches import length_sorted_batches
 from bertworks.data.packing import Features
 from bertworks.data.windows import View
-from bertworks.tasks.task import Answer, Rows, Task, TaskModel
+from bertworks.tasks.task import Answer, Rows, Task, TaskModel, Writer
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 CHUNK = 1024  # examples answered at once
@@ -39,6 +39,8 @@ class Answerer:
 
     def answer(self, examples: Sequence[Any], windows: Sequence[list[Features]]) -> list[Answer]:
         """Return one answer per example, in order, from the windows of each."""
+        if isinstance(self.task, Writer):
+            return self._written(self.task, windows)
         logits = logits_of(self.model, self.task.name, windows, self.machine)
         if not all(is_finite(rows) for rows in logits):
             raise TrainingError(
@@ -49,6 +51,19 @@ class Answerer:
             self.task.decode(example, own, rows, self.tokenizer)
             for example, own, rows in zip(examples, windows, logits, strict=True)
         ]
+
+    @torch.inference_mode()
+    def _written(self, task: Writer, windows: Sequence[list[Features]]) -> list[Answer]:
+        """Return what a task writes in answer to each example, in batches of like length."""
+        answers: list[Answer] = [{}] * len(windows)
+        texts = [own[0] for own in windows]  # what is written answers one window
+        budget = max(self.machine.batch_tokens // task.width, 1)
+        for places, batch in length_sorted_batches(texts, budget=budget):
+            with at_rest(self.model), self.machine.autocast():
+                written = task.write(self.model, batch.to(self.machine.device), self.tokenizer)
+            for place, answer in zip(places, written, strict=True):
+                answers[place] = answer
+        return answers
 
     def chunks(
         self,

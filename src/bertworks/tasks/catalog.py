@@ -14,6 +14,7 @@ from bertworks.tasks.choose import Choose, learn_choices
 from bertworks.tasks.classify import Classify, learn_labels
 from bertworks.tasks.embed import Embed, learn_vectors
 from bertworks.tasks.fill_mask import FillMask
+from bertworks.tasks.generate import Generate, learn_texts
 from bertworks.tasks.intent_slots import IntentSlots, learn_intents
 from bertworks.tasks.multilabel import learn_label_sets, make_multilabel
 from bertworks.tasks.relate import Relate
@@ -102,6 +103,21 @@ KINDS: dict[str, Kind] = {
         learn=learn_choices,
         settings=("stride",),
     ),
+    "generate": Kind(
+        lambda labels, **more: Generate(**more),
+        form="target",
+        learn=learn_texts,
+        settings=(
+            "decoder",
+            "decoder_layers",
+            "beams",
+            "length_penalty",
+            "no_repeat",
+            "shortest_reply",
+            "longest_reply",
+        ),
+        of_head=("decoder", "decoder_layers"),
+    ),
     "embed": Kind(
         Embed,
         "score",
@@ -121,6 +137,7 @@ OF_FORM = {  # the kind that a form speaks of by itself
     "intent_slots": "intent_slots",
     "answers": "answer",
     "choice": "choose",
+    "target": "generate",
 }
 
 

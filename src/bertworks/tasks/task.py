@@ -127,6 +127,26 @@ class Tempered(Protocol):
         """Return the task whose logits are divided by a temperature."""
 
 
+@runtime_checkable
+class Writer(Protocol):
+    """A task whose answers are written piece by piece, each after those before it."""
+
+    @property
+    def width(self) -> int:
+        """How many answers to a text are written at once."""
+
+    def write(self, model: "TaskModel", batch: Batch, tokenizer: Tokenizer) -> list[Answer]:
+        """Return the answer to each text of a batch."""
+
+
+@runtime_checkable
+class Borrower(Protocol):
+    """A task whose head begins with weights from elsewhere in a pre-trained model."""
+
+    def source_of(self, parameter: str) -> str | None:
+        """Return the weight with which a parameter of the head begins; None: a fresh one."""
+
+
 class Learner(Protocol):
     """What pre-training trains: one network, or several that learn from each other."""
 

@@ -1,12 +1,13 @@
 """Text to pieces and back, over the `tokenizers` library."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Self
 
 import numpy as np
-from tokenizers import Encoding, models
+from tokenizers import AddedToken, Encoding, models
 from tokenizers import Tokenizer as Engine
 
 from bertworks.core.errors import ArtifactError
@@ -18,8 +19,11 @@ from bertworks.tokenizer.files import (
     tells_segments,
     write_engine,
 )
+from bertworks.tokenizer.joining import join_words
 from bertworks.tokenizer.special_pieces import SpecialPieces, find_special_pieces
-from bertworks.tokenizer.words import SPACE, Marks, begins_word, plain_bytes
+from bertworks.tokenizer.words import CONTINUATION, SPACE, Marks, begins_word, plain_bytes
+
+BROKEN = "\ufffd"  # what an engine writes for bytes that are no character
 
 
 class Tokenizer:
@@ -118,8 +122,17 @@ class Tokenizer:
             return piece
 
     def text_of(self, ids: Sequence[int]) -> str:
-        """Put pieces together again."""
-        return self.engine.decode(list(ids), skip_special_tokens=True)
+        """Put pieces together again as people write, without special pieces.
+
+        A character of which only some bytes are there is left out.
+        """
+        known = (index for index in ids if index not in self._special)
+        kept = [index for index in known if self.engine.id_to_token(index) is not None]
+        if self._marks == "continuation":
+            return join_words(self._words(kept))
+        if self._marks == "bytes":
+            return b"".join(map(self._plain_bytes, kept)).decode("utf-8", errors="ignore")
+        return "".join(self._runs(kept)).removeprefix(" ")
 
     def word_starts(self) -> np.ndarray:
         """Tell for each piece of the vocabulary whether it begins a word, [V] bool."""
@@ -129,6 +142,43 @@ class Tokenizer:
         starts[list(self._added)] = True
         return starts
 
+    def _words(self, ids: Sequence[int]) -> list[str]:
+        """Return the words and marks that WordPieces make."""
+        words: list[str] = []
+        for index in ids:
+            piece, is_added = self.piece(index), index in self._added
+            continues = piece.startswith(CONTINUATION) and piece != CONTINUATION and not is_added
+            if continues and words:
+                words[-1] += piece.removeprefix(CONTINUATION)
+            else:
+                words.append(piece.removeprefix(CONTINUATION) if continues else piece)
+        return words
+
+    def _plain_bytes(self, index: int) -> bytes:
+        piece = self.piece(index)
+        if index not in self._added:
+            return plain_bytes(piece, self._marks)
+        return f"{' ' * self._tokens[index].lstrip}{piece}".encode()
+
+    def _runs(self, ids: Sequence[int]) -> Iterator[str]:
+        """Yield the text of runs of pieces as the engine puts them together, and of added words."""
+        for is_added, run in groupby(ids, self._added.__contains__):
+            own = list(run)
+            pieces = [self.piece(index) for index in own]
+            if is_added:
+                yield "".join(f" {word}" for word in pieces)
+                continue
+            text = self.engine.decode(own, skip_special_tokens=True)
+            is_broken = BROKEN in text and BROKEN not in "".join(pieces)
+            space = " " * (pieces[0].startswith(SPACE) and not text.startswith(" "))
+            yield space + (text.replace(BROKEN, "") if is_broken else text)
+
+    @cached_property
+    def _special(self) -> set[int]:
+        """The pieces that are no part of a text."""
+        told = (index for index, token in self._tokens.items() if token.special)
+        return {*told, *self.specials.as_tuple()}
+
     @cached_property
     def _cutter(self) -> Cutter:
         return Cutter(self.engine)
@@ -136,9 +186,12 @@ class Tokenizer:
     @cached_property
     def _added(self) -> dict[int, str]:
         """The pieces that are found in a text before it is cut, the special ones among them."""
-        tokens = self.engine.get_added_tokens_decoder()
         special = zip(self.specials.as_tuple(), self.names.names(), strict=True)
-        return {index: token.content for index, token in tokens.items()} | dict(special)
+        return {index: token.content for index, token in self._tokens.items()} | dict(special)
+
+    @cached_property
+    def _tokens(self) -> dict[int, AddedToken]:
+        return self.engine.get_added_tokens_decoder()
 
     @cached_property
     def _marks(self) -> Marks:

@@ -1,0 +1,73 @@
+"""The model that a fine-tuning begins with: a pre-trained one, or a fresh one of some size."""
+
+from collections.abc import Mapping, Sequence
+
+from bertworks.core.errors import UsageError
+from bertworks.core.progress import say
+from bertworks.serving.model_folder import OpenModel, make_model, open_model, tasks_of
+from bertworks.stages.settings import FinetuneSettings
+from bertworks.tasks.catalog import KINDS
+from bertworks.tasks.task import Task
+
+DEFAULT_LONGEST = 512  # pieces that a fresh network reads
+
+
+def own_tasks(settings: FinetuneSettings) -> dict[str, Task]:
+    """Return the tasks that the model has already."""
+    return {} if settings.size else tasks_of(settings.model)
+
+
+def open_for(
+    settings: FinetuneSettings, learned: Sequence[Task], own: Mapping[str, Task]
+) -> OpenModel:
+    """Open the model with a head for each task: its own where it fits, or a fresh one."""
+    tasks = {task.name: task for task in learned}
+    if settings.size:
+        return _make(settings, learned)
+    others = {name: task for name, task in own.items() if name not in tasks}
+    kept = others if settings.several.keep_tasks else {}
+    opened = open_model(
+        settings.model,
+        tasks=[*tasks.values(), *kept.values()],
+        dropout=settings.dropout,
+        fresh=settings.fresh or (tasks.keys() if settings.several.new_head else False),
+        seed=settings.seed,
+    )
+    say(f"weights: {opened.account or 'fresh, nothing loaded'}")
+    missing = opened.account.missing if opened.account else ()
+    for name in (name for name in tasks if name in own):
+        is_new = settings.fresh or any(lost.startswith(f"heads.{name}.") for lost in missing)
+        said = "begins with a fresh head, in place of the model's" if is_new else "goes on"
+        say(f"task {name}: {said}")
+    if kept:
+        say(f"warning: {', '.join(kept)} may score otherwise beside an encoder that has moved")
+    lost = [name for name, task in others.items() if name not in kept and KINDS[task.kind].learn]
+    if lost:
+        say(f"the model's heads for {', '.join(lost)} are left out; --keep-tasks keeps them")
+    return opened
+
+
+def _make(settings: FinetuneSettings, tasks: Sequence[Task]) -> OpenModel:
+    """Make a network of the size that is asked for, which nothing was learned by."""
+    assert settings.size is not None
+    made = make_model(
+        settings.model,
+        settings.size,
+        tasks,
+        longest=settings.longest or DEFAULT_LONGEST,
+        dropout=settings.dropout,
+        seed=settings.seed,
+    )
+    count = sum(parameter.numel() for parameter in made.model.parameters())
+    say(f"weights: fresh, {count:,} parameters of {settings.size}")
+    return made
+
+
+def longest_of(settings: FinetuneSettings, opened: OpenModel) -> int:
+    """Return the longest window, which the network must be able to read."""
+    limit = opened.model.config.max_positions
+    if settings.longest and settings.longest > limit:
+        raise UsageError(
+            f"--longest is {settings.longest}, but {settings.model} reads {limit} pieces; lower it"
+        )
+    return settings.longest or limit

@@ -1,0 +1,52 @@
+"""The model that a fine-tuning begins with: fresh ones of some size."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertworks.core.errors import UsageError
+from bertworks.stages.finetune_model import longest_of, open_for, own_tasks
+from bertworks.stages.settings import FinetuneSettings
+from bertworks.tasks.classify import Classify
+from bertworks.tokenizer.tokenizer import Tokenizer
+
+Make = Callable[..., FinetuneSettings]
+
+
+@pytest.fixture
+def settings_of(tokenizer: Tokenizer, tmp_path: Path) -> Make:
+    (tmp_path / "pieces").mkdir()
+    tokenizer.save(tmp_path / "pieces")
+
+    def make(**asked: Any) -> FinetuneSettings:
+        return FinetuneSettings(model=tmp_path / "pieces", out=tmp_path / "out", **asked)
+
+    return make
+
+
+def test_a_fresh_network_has_the_size_and_the_pieces_it_is_asked_for(
+    settings_of: Make, tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = settings_of(size="transformer-3x24", longest=40, dropout=0.25)
+    assert own_tasks(settings) == {}
+    opened = open_for(settings, [Classify(["a", "b"])], {})
+    config = opened.model.config
+    assert (config.num_layers, config.hidden_size, config.max_positions) == (3, 24, 40)
+    assert (config.vocab_size, config.dropout) == (tokenizer.vocab_size, 0.25)
+    assert list(opened.model.tasks) == ["classify"]
+    assert "weights: fresh, " in capsys.readouterr().err
+    assert longest_of(settings, opened) == 40
+
+
+def test_a_window_beyond_the_network_is_refused(settings_of: Make) -> None:
+    opened = open_for(settings_of(size="tiny", longest=40), [Classify(["a", "b"])], {})
+    assert longest_of(settings_of(size="tiny"), opened) == 40
+    with pytest.raises(UsageError, match=r"--longest is 41, but .* reads 40 pieces; lower it"):
+        longest_of(settings_of(longest=41), opened)
+
+
+def test_an_unknown_size_is_refused(settings_of: Make) -> None:
+    with pytest.raises(UsageError, match="there is no family 'huge'"):
+        open_for(settings_of(size="huge-2x24"), [Classify(["a", "b"])], {})
