@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
@@ -101,3 +102,11 @@ def test_who_has_no_key_is_told_that_and_not_how_much_waits(
     headers = HEAD if given is None else [*HEAD, (b"authorization", given.encode())]
     found = doorman.refusal(b"POST", b"/embed", headers)
     assert isinstance(found, int) is is_refused
+
+
+def test_while_models_are_opened_nobody_is_told_that_too_much_waits() -> None:
+    opening = Models({"a": Path()}, lambda _: None)
+    doorman = Doorman(opening, Metrics(), Keys([]), frozenset({"/embed"}))
+    doorman.expected[0] = 10**6
+    assert isinstance(doorman.refusal(b"POST", b"/embed", HEAD), Ticket)
+    assert not doorman.metrics.answered
