@@ -29,6 +29,7 @@ ROUTES = {  # kinds of tasks, and what every encoder can do
     "answer": "/answer",
     "choose": "/choose",
     "fill_mask": "/fill-mask",
+    "generate": "/generate",
     "zero_shot": "/zero-shot",
     "embed": "/embed",
     "embed_all": "/embed_all",
@@ -68,7 +69,7 @@ def make_quiz(kind: str, count: int, *, seed: int) -> Quiz:
     """Make up inputs, from one word to several windows long."""
     chance = random.Random(f"{kind} {seed}")
     rows = [make_row(chance) for _ in range(count)]
-    if kind in OF_ALL:
+    if kind in (*OF_ALL, "generate"):
         return Quiz(kind, [row["text"] for row in rows])
     if kind == "fill_mask":
         return Quiz(kind, [f"{row['text']} [MASK] {row['text_b']}" for row in rows])
@@ -95,6 +96,8 @@ def make_row(chance: random.Random) -> dict[str, Any]:
         "passage": text,
         "answers": [{"text": words[0], "start": 0}],
         "choices": chance.sample(LABELS, 3),
+        "source": text,
+        "target": label,
     }
 
 

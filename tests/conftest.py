@@ -449,7 +449,7 @@ def served_models(model_folder: Callable[..., Path]) -> Iterator[Any]:
     """Serve a small model of each kind of task under its name; the first fills masks."""
     from bertworks.service.models import Models
 
-    kinds = ("fill_mask", "classify", "tag", "answer", "choose", "match", "score")
+    kinds = ("fill_mask", "classify", "tag", "answer", "choose", "match", "score", "generate")
     models = Models.open([f"{kind}={model_folder(kind)}" for kind in kinds])
     yield models
     models.stop(1.0)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 ABILITIES = ["fill_mask", "classify", "aspect", "tag", "answer", "embed", "rerank", "zero_shot"]
-ABILITIES += ["choose", "attention"]
+ABILITIES += ["choose", "generate", "attention"]
 NAMES = {
     "PER": "Ada Lovelace",
     "LOC": "London",
@@ -148,6 +148,12 @@ def chosen(row: dict[str, Any]) -> dict[str, Any]:
     return {**first, "probability": shares[0], "probabilities": shares}
 
 
+def written(body: Any) -> dict[str, Any]:
+    """Answer a text with itself, and count its words."""
+    told = task(lambda text: {"text": text, "score": -0.5})(body)
+    return told | {"usage": {"tokens": 7, "written": len(body["inputs"][0].split())}}
+
+
 def filled(text: str) -> dict[str, Any]:
     candidates = [{"token": text[:200], "probability": 0.5}, {"token": "b", "probability": 0.2}]
     return {"masks": [candidates] * max(1, text.count("[MASK]"))}
@@ -175,6 +181,7 @@ ANSWERS: dict[str, Callable[[Any], Any]] = {
     "/answer": task(answered),
     "/choose": task(chosen),
     "/zero-shot": task(labelled),
+    "/generate": written,
     "/similarity": lambda body: [0.5 for _ in body["inputs"]["sentences"]],
     "/rerank": lambda body: [
         {"index": place, "score": -place} for place in reversed(range(len(body["texts"])))

@@ -41,6 +41,17 @@ def test_every_ability_may_cut_what_is_too_long(ability: str) -> None:
         ("fill_mask", {"top_k": 10**30}, "top_k is 1000"),
         ("classify", {"threshold": 1.5}, "threshold is 1.5; give a number from 0 to 1"),
         ("classify", {"threshold": float("nan")}, "threshold is nan"),
+        ("generate", {"threshold": 0.5}, "generate has no option 'threshold'; it has beams, begin"),
+        ("generate", {"beams": 17}, "beams is 17; give a whole number from 1 to 16"),
+        ("generate", {"beams": 2.0}, "beams is 2.0; give a whole number from 1 to 16"),
+        ("generate", {"longest_reply": 0}, "longest_reply is 0; give a whole number from 1 to 256"),
+        ("generate", {"no_repeat": -1}, "no_repeat is -1; give a whole number from 0 to 256"),
+        ("generate", {"length_penalty": 1e300}, "length_penalty is 1e.300; give a number from -5"),
+        ("generate", {"temperature": float("inf")}, "temperature is inf; give a number from 0.01"),
+        ("generate", {"top_p": 0}, "top_p is 0; give a number from 0.001 to 1"),
+        ("generate", {"begin": 3}, "begin is 3; give a string of at most 1000 characters"),
+        ("generate", {"begin": "a" * 1001}, "give a string of at most 1000 characters"),
+        ("generate", {"draw_seed": 1 << 32}, "draw_seed is 4294967296; give a whole number from 0"),
     ],
 )
 def test_an_odd_option_is_named(ability: str, options: dict[str, Any], message: str) -> None:

@@ -37,6 +37,7 @@ EXAMPLES = {  # of every route to which something is posted
     "/choose": {"inputs": [{"question": "Who?", "choices": ["a", "b"]}], "model": "choose"},
     "/fill-mask": {"inputs": ["the [MASK]"]},
     "/zero-shot": {"inputs": ["the cat"], "labels": ["cat", "dog"]},
+    "/generate": {"inputs": ["the cat"], "model": "generate"},
     "/attention": {"text": "the cat"},
     "/": {"inputs": PAIR},
     "/pipeline/{task}": {"inputs": "the [MASK]"},

@@ -29,7 +29,7 @@ def panels_of(page: "Page") -> list[str]:
 
 def test_only_what_the_models_can_do_is_shown(echo: Any, open_page: "Callable[..., Page]") -> None:
     every = ["fill", "classify", "aspect", "tag", "answer", "compare", "search", "zero"]
-    assert panels_of(open_page()) == [*every, "choose", "attention", "pieces"]
+    assert panels_of(open_page()) == [*every, "choose", "write", "attention", "pieces"]
     echo.models[0]["abilities"] = ["embed"]
     assert panels_of(open_page()) == ["compare", "search", "pieces"]
 
@@ -114,6 +114,54 @@ def test_the_commands_to_copy_are_the_request(echo: Any, open_page: "Callable[..
     page.click(".request button.small")
     page.wait_for_selector("#status:text-is('Copied')", state="attached")
     assert page.evaluate("navigator.clipboard.readText()") == page.text_content("#snippet")
+
+
+def test_what_is_written_is_asked_for_in_the_way_that_was_chosen(
+    echo: Any, open_page: "Callable[..., Page]"
+) -> None:
+    page = open_page("write")
+    page.fill("#field-text", "two cats sleep")
+    ask(page)
+    assert echo.asked[-1] == ("/generate", {"inputs": ["two cats sleep"]})
+    assert page.text_content(".answer .marked") == "two cats sleep"
+    assert "3\u00a0written" in str(page.text_content(".facts"))
+    for way, shown, asked in (
+        ("beams", ["beams"], {"beams": 4}),
+        ("chance", ["temperature", "seed"], {"temperature": 0.8, "draw_seed": 0}),
+    ):
+        page.select_option("#field-way", way)
+        assert page.evaluate("document.activeElement.id") == "field-way"
+        visible = [
+            one for one in ("beams", "temperature", "seed") if page.is_visible(f"#field-{one}")
+        ]
+        assert visible == shown
+        page.click("#ask")
+        page.wait_for_function("() => !document.querySelector('#ask.busy')")
+        page.wait_for_selector(f"#snippet:has-text('{next(iter(asked))}')")
+        assert echo.asked[-1][1] == {"inputs": ["two cats sleep"], **asked}
+
+
+def test_a_seed_that_cannot_be_is_not_sent_and_hinders_no_other_way(
+    echo: Any, open_page: "Callable[..., Page]"
+) -> None:
+    page = open_page("write")
+    page.select_option("#field-way", "chance")
+    page.fill("#field-seed", "-1")
+    page.click("#ask")
+    assert page.evaluate("document.activeElement.id") == "field-seed"
+    assert not echo.asked
+    page.select_option("#field-way", "own")
+    ask(page)
+    assert len(echo.asked) == 1
+
+
+def test_a_reply_of_nothing_is_told(echo: Any, open_page: "Callable[..., Page]") -> None:
+    page = open_page("write")
+    nothing = {"answers": [{"text": "", "score": -1}], "usage": {"tokens": 3, "written": 0}}
+    page.route("**/generate", partial(fulfill, {"json": nothing}))
+    ask(page)
+    assert "The model wrote nothing." in str(page.text_content(".answer"))
+    assert "The model wrote nothing." in str(page.text_content("#status"))
 
 
 def test_nothing_is_not_asked(echo: Any, open_page: "Callable[..., Page]") -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 PANELS = ["fill", "classify", "tag", "answer", "compare", "search", "zero", "choose"]
+PANELS += ["write"]
 WORDS = {"fill": "a [MASK] b", "zero": "one\ntwo", "choose": "one\ntwo", "search": "one\ntwo"}
 ASK = """async ([model, text]) => {
   const select = document.getElementById("model");

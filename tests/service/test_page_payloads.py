@@ -73,7 +73,7 @@ def test_texts_that_would_be_code_are_only_texts_in_the_other_panels_too(
     open_page: "Callable[..., Page]",
 ) -> None:
     page = open_page()
-    for panel in ("fill", "classify", "answer", "choose", "pieces"):
+    for panel in ("fill", "classify", "answer", "choose", "write", "pieces"):
         page.evaluate("(panel) => { location.hash = panel; }", panel)
         page.wait_for_selector(f"nav a[href='#{panel}'][aria-current=page]")
         require_only_texts(page, PAYLOADS[::10])

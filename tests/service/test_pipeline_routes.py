@@ -5,6 +5,9 @@ import pytest
 from huggingface_hub import InferenceClient
 from huggingface_hub.errors import HfHubHTTPError
 
+from bertworks.service.http_app import AppSettings, make_app
+from bertworks.service.models import Models
+
 TEXT = "The cat sat on the mat."
 ASKED = {"question": "Who sat?", "context": TEXT}
 MANY = {"candidate_labels": ["a", "b"], "multi_label": True}
@@ -13,7 +16,16 @@ MANY = {"candidate_labels": ["a", "b"], "multi_label": True}
 @pytest.fixture(scope="module")
 def ask(address):
     """Make Hugging Face's client of a path."""
-    return lambda path: InferenceClient(model=f"{address}{path}", token="none")
+    return lambda path, at=address: InferenceClient(model=f"{at}{path}", token="none")
+
+
+@pytest.fixture(scope="module")
+def serve_writer(model_folder, serve_app):
+    """Serve a model that writes, and no other."""
+    models = Models.open([str(model_folder("generate"))])
+    with serve_app(make_app(models, AppSettings())) as address:
+        yield address
+    models.stop(1.0)
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +103,41 @@ def test_a_template_has_its_place_where_the_client_puts_it(of, served_models) ->
     )
 
 
+def test_texts_that_are_written_are_read(of, ask, served_models, serve_writer) -> None:
+    (expected,) = served_models.get("generate").predictor.predict([TEXT])
+    translation, summary = of("generate", "translation"), of("generate", "summarization")
+    assert translation.translation(TEXT).translation_text == expected["text"]
+    assert summary.summarization(TEXT).summary_text == expected["text"]
+    assert of("generate", "text-generation").text_generation(TEXT) == expected["text"]
+    root = ask("/", serve_writer)
+    assert root.translation(TEXT).translation_text == expected["text"]
+    assert root.summarization(TEXT).summary_text == expected["text"]
+    assert root.text_generation(TEXT) == expected["text"]
+
+
+def test_texts_are_written_in_the_ways_that_the_client_names(of, served_models) -> None:
+    predictor = served_models.get("generate").predictor
+    (expected,) = predictor.generate([TEXT], beams=3, longest_reply=6, no_repeat=2)
+    way = {"num_beams": 3, "max_new_tokens": 6, "no_repeat_ngram_size": 2, "do_sample": False}
+    found = of("generate", "translation").translation(TEXT, generate_parameters=way)
+    assert found.translation_text == expected
+    drawn = {"temperature": 1.5, "top_k": 30, "top_p": 0.9}
+    (expected,) = predictor.generate([TEXT], draw_seed=4, longest_reply=6, **drawn)
+    writer, asked = of("generate", "text-generation"), {**drawn, "seed": 4, "max_new_tokens": 6}
+    assert writer.text_generation(TEXT, **asked) == expected
+    (likeliest,) = predictor.generate([TEXT], longest_reply=6)
+    assert writer.text_generation(TEXT, **asked, do_sample=False) == likeliest
+    (bold,) = predictor.generate([TEXT], temperature=1.0, longest_reply=6)
+    assert writer.text_generation(TEXT, do_sample=True, max_new_tokens=6) == bold
+
+
+def test_a_text_that_is_too_long_is_cut_unless_the_client_says_not_to(of) -> None:
+    client, way = of("generate", "summarization"), {"generate_parameters": {"max_length": 3}}
+    assert client.summarization("the cat " * 99, **way).summary_text
+    with pytest.raises(HfHubHTTPError, match="413"):
+        client.summarization("the cat " * 99, truncation="do_not_truncate", **way)
+
+
 def test_the_client_is_told_what_is_wrong(ask, of) -> None:
     with pytest.raises(HfHubHTTPError, match="404"):
         ask("/pipeline/nothing").feature_extraction(TEXT)
@@ -118,10 +165,20 @@ def test_the_client_is_told_what_is_wrong(ask, of) -> None:
         ("token-classification", {"inputs": "a", "parameters": {"aggregation_strategy": "none"}}),
         ("token-classification", {"inputs": [["a", 3]]}),
         ("text-classification", {"inputs": [[]]}),
+        ("translation", {"inputs": [["a", "b"]]}),
+        ("translation", {"inputs": "a", "parameters": {"src_lang": "en", "tgt_lang": "de"}}),
+        ("translation", {"inputs": "a", "parameters": {"generate_parameters": {"beam": 3}}}),
+        ("translation", {"inputs": "a", "parameters": {"generate_parameters": {"num_beams": "4"}}}),
+        ("translation", {"inputs": "a", "parameters": {"generate_parameters": {"do_sample": 3}}}),
+        ("text-generation", {"inputs": "a", "stream": True}),
+        ("text-generation", {"inputs": "a", "parameters": {"return_full_text": True}}),
+        ("text-generation", {"inputs": "a", "parameters": {"stop": ["."]}}),
+        ("text-generation", {"inputs": "a", "parameters": {"max_new_tokens": 257}}),
     ],
 )
 def test_inputs_that_a_task_does_not_read_are_refused(client, task: str, body: dict) -> None:
     model = {"token-classification": "tag", "text-classification": "classify"}.get(task)
+    model = "generate" if task in ("translation", "text-generation") else model
     model = model or ("answer" if task == "question-answering" else "fill_mask")
     answer = client.post(f"/models/{model}/pipeline/{task}", json=body)
     assert answer.status_code == 422, answer.text

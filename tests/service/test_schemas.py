@@ -6,6 +6,7 @@ import pytest
 from bertworks.service.schemas import (
     ErrorAnswer,
     FillMaskRequest,
+    GenerateRequest,
     Own,
     Problem,
     SwapRequest,
@@ -36,6 +37,10 @@ def test_no_shape_of_ours_reads_a_name_it_does_not_know(kind: type) -> None:
         (ZeroShotRequest, {"inputs": ["a"], "labels": []}),
         (ZeroShotRequest, {"inputs": ["a"], "labels": ["b"], "by": "magic"}),
         (TaskRequest, {"inputs": ["a"], "threshold": 1.5}),
+        (GenerateRequest, {"inputs": ["a"], "beams": 17}),
+        (GenerateRequest, {"inputs": ["a"], "longest_reply": 257}),
+        (GenerateRequest, {"inputs": ["a"], "temperature": 0}),
+        (GenerateRequest, {"inputs": [{"source": "a"}]}),
         (SwapRequest, {"path": ""}),
     ],
 )

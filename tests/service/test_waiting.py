@@ -268,3 +268,17 @@ def test_requests_that_are_alike_have_one_size() -> None:
     assert [size_of(n) for n in (32, 90, 255)] == [2, 2, 2]
     assert [size_of(n) for n in (1, 256, 5000)] == [0, 3, 4]
     assert size_of(1 << 60) < NUM_SIZES
+
+
+def test_those_who_take_hardly_longer_than_one_go_together_however_large_they_are() -> None:
+    line = WaitingLine()
+    jobs = [Job(Item("a", None, 50, company=3), NEVER) for _ in range(7)]
+    for job in jobs:
+        line.add([job], now=0.0)
+    line.add(make_jobs("b", [50, 50]), now=0.0)
+    batches = []
+    while line.num_jobs:
+        batch = line.take(40, now=1.0, slice_tokens=10)
+        batches.append((batch.key, len(batch.jobs)))
+    assert sorted(batches) == [("a", 1), ("a", 3), ("a", 3), ("b", 1), ("b", 1)]
+    assert line.num_tokens == 0

@@ -213,6 +213,20 @@ def test_a_worker_is_late_when_it_takes_many_times_as_long_as_before() -> None:
     assert not worker.is_late(late_after=0.0)
 
 
+def test_what_is_written_is_not_expected_as_soon_as_what_is_read() -> None:
+    def compute(key: Any, contents: list[Any]) -> list[Any]:
+        if contents == [WARM_UP.content]:
+            time.sleep(0.01)
+        return contents
+
+    worker = Ledger(compute).work([1, 2, 3], warm_up=WARM_UP)
+    worker.begin(num_tokens=1)
+    time.sleep(0.05)
+    assert worker.is_late(late_after=0.0)
+    worker.begin(num_tokens=10_000, is_writing=True)
+    assert not worker.is_late(late_after=0.0)
+
+
 def test_a_large_batch_of_a_slow_network_is_waited_for() -> None:
     def compute(key: Any, contents: list[Any]) -> list[Any]:
         time.sleep(0.01)

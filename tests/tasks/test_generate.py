@@ -73,6 +73,18 @@ def test_a_network_that_goes_on_writing_sees_the_source_whole(tokenizer: Tokeniz
     assert window.segments.tolist() == [0] * window.prefix + [1] * (len(target) + 1)
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_source_that_fills_its_room_is_read_and_one_piece_more_is_refused(
+    way: Any, tokenizer: Tokenizer
+) -> None:
+    task = Generate(decoder=way, writing=SHORT)
+    room = task.room(tokenizer, longest=67)
+    assert room == (67 - 1 - 12 if way == "prefix" else 65)
+    assert task.features(SourceExample("cat " * room), tokenizer, longest=67)
+    with pytest.raises(DataError, match=f"{room + 1} pieces, but {room} are read"):
+        task.features(SourceExample("cat " * (room + 1)), tokenizer, longest=67)
+
+
 def test_without_a_target_nothing_is_asked_for(tokenizer: Tokenizer) -> None:
     for way in WAYS:
         task = Generate(decoder=way, writing=SHORT)

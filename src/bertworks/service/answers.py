@@ -120,5 +120,5 @@ class Answers:
                 raise Failure(
                     "too_large",
                     f"input {number} is longer than what is read of it, which is "
-                    f"{item.num_tokens} tokens; shorten it, or let it be cut with truncate",
+                    f"{item.num_read} tokens; shorten it, or let it be cut with truncate",
                 )

@@ -58,7 +58,7 @@ class Answered:
     @property
     def num_tokens(self) -> int:
         """How many tokens were read."""
-        return sum(item.num_tokens for item in self.items)
+        return sum(item.num_read for item in self.items)
 
     @property
     def is_cut(self) -> list[bool]:

@@ -271,6 +271,24 @@ class PipelineParameters(Struct):
     handle_impossible_answer: None = None
     truncate: Truncate | None = None
     prompt_name: str | None = None
+    max_new_tokens: int | None = None
+    do_sample: bool | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    generate_parameters: Row | None = None
+    return_full_text: bool | None = None
+    truncation: Literal["do_not_truncate", "longest_first", "only_first", "only_second"] | None = (
+        None
+    )
+    src_lang: None = None
+    tgt_lang: None = None
+    best_of: None = None
+    frequency_penalty: None = None
+    grammar: None = None
+    repetition_penalty: None = None
+    stop: None = None
+    typical_p: None = None
 
 
 class PipelineRequest(Struct):
@@ -278,6 +296,7 @@ class PipelineRequest(Struct):
 
     inputs: str | Annotated[list[Any], Meta(min_length=1)] | Row
     parameters: PipelineParameters | None = None
+    stream: bool | None = None
     normalize: bool | None = None
     prompt_name: str | None = None
     truncate: Truncate | None = None

@@ -52,7 +52,7 @@ class BatchMeasures:
             return
         now = time.monotonic()
         self.waited.add(*(now - job.came for job in batch.jobs))
-        self.input_tokens.add(*(job.item.num_tokens for job in batch.jobs))
+        self.input_tokens.add(*(job.item.num_read for job in batch.jobs))
         self.batch_items.add(len(batch.jobs))
         self.batch_tokens.add(batch.num_tokens)
 

@@ -15,6 +15,18 @@ class Item:
     content: Any
     num_tokens: int  # what it costs, special pieces and all windows counted
     is_cut: bool = False  # a part of the input is not read
+    num_written: int = 0  # of these tokens, the most that may be written rather than read
+    company: int = 1  # so many of a key take hardly longer than one, and go together
+
+    @property
+    def is_written(self) -> bool:
+        """Whether its answer is written piece by piece."""
+        return self.num_written > 0
+
+    @property
+    def num_read(self) -> int:
+        """How many tokens the network reads."""
+        return self.num_tokens - self.num_written
 
 
 @dataclass(eq=False)

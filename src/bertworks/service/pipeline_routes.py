@@ -30,6 +30,21 @@ from bertworks.service.operations import OF_MODELS, Operation
 from bertworks.serving.inputs import refuse_others_than_texts
 
 FAMILY = "Hugging Face"
+OF_CHANCE = ("temperature", "top_k", "top_p", "seed")
+TEXTS = ("generated_text", "translation_text", "summary_text")  # for who does not say the task
+WAYS = {  # how others name the ways in which texts are written
+    "max_new_tokens": "longest_reply",
+    "max_length": "longest_reply",
+    "min_new_tokens": "shortest_reply",
+    "min_length": "shortest_reply",
+    "num_beams": "beams",
+    "length_penalty": "length_penalty",
+    "no_repeat_ngram_size": "no_repeat",
+    "temperature": "temperature",
+    "top_k": "top_k",
+    "top_p": "top_p",
+    "seed": "draw_seed",
+}
 
 
 def ask_vectors(request: PipelineRequest, served: ServedModel) -> Sequence[Question]:
@@ -81,6 +96,45 @@ def ask_zero_shot(request: PipelineRequest, served: ServedModel) -> Sequence[Que
         "template": template and template.replace("{}", "{label}"),
     }
     return [Question("zero_shot", _listed(request), options)]
+
+
+def ask_texts(request: PipelineRequest, served: ServedModel) -> Sequence[Question]:
+    """Ask for texts that answer others."""
+    given = request.parameters or PipelineParameters()
+    if request.stream or given.return_full_text:
+        name = "stream" if request.stream else "return_full_text"
+        raise Failure("bad_value", f"{name} is true, but replies come whole; leave it out")
+    truncate = False if given.truncation == "do_not_truncate" else request.truncate
+    options = {"truncate": truncate, **_way_of(given)}
+    return [Question("generate", _texts(request), options)]
+
+
+def _way_of(given: PipelineParameters) -> dict[str, Any]:
+    """Return how texts are to be written, in our own names."""
+    names = ("max_new_tokens", "do_sample", *OF_CHANCE)
+    told = {name: value for name in names if (value := getattr(given, name)) is not None}
+    told |= given.generate_parameters or {}
+    is_drawn = told.pop("do_sample", None)
+    if not isinstance(is_drawn, bool | None):
+        raise Failure("bad_value", f"do_sample is {is_drawn!r:.60}; give true or false")
+    if is_drawn is False:
+        told = {name: value for name, value in told.items() if name not in OF_CHANCE}
+    elif is_drawn is True and not told.keys() & set(OF_CHANCE):
+        told["temperature"] = 1.0
+    for name in told:
+        if name not in WAYS:
+            known = ", ".join(WAYS)
+            raise Failure("bad_value", f"texts cannot be written by {name!r:.60}; give {known}")
+    return {WAYS[name]: value for name, value in told.items()}
+
+
+def shaper_of_texts(*names: str) -> Callable[[PipelineRequest, Answered], list[Any]]:
+    """Return what gives the texts that were written under the names of a task, of one text too."""
+
+    def shape(request: PipelineRequest, answered: Answered) -> list[Any]:
+        return [dict.fromkeys(names, answer["text"]) for answer in answered.answers]
+
+    return shape
 
 
 def shape_labels(request: PipelineRequest, answered: Answered) -> list[Any]:
@@ -166,6 +220,10 @@ PIPELINES = {
     "question-answering": _exchange(ask_answers, shape_answers),
     "fill-mask": _exchange(ask_masks, shape_masks),
     "zero-shot-classification": _exchange(ask_zero_shot, shape_zero_shot),
+    "translation": _exchange(ask_texts, shaper_of_texts("translation_text")),
+    "summarization": _exchange(ask_texts, shaper_of_texts("summary_text")),
+    "text-generation": _exchange(ask_texts, shaper_of_texts("generated_text")),
+    "text2text-generation": _exchange(ask_texts, shaper_of_texts(*TEXTS)),
 }
 
 
@@ -177,6 +235,8 @@ def task_of(request: PipelineRequest, served: ServedModel) -> str:
     if parameters is not None and parameters.candidate_labels is not None:
         return "zero-shot-classification"
     can = served.abilities
+    if "generate" in can:
+        return "text2text-generation"
     if can & set(LABELLING) - set(TAGGING):
         return "text-classification"
     if can & set(TAGGING):

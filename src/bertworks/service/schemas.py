@@ -5,7 +5,13 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from bertworks.service.asked import MOST_COUNTED
+from bertworks.service.asked import (
+    MOST_BEAMS,
+    MOST_BEGIN,
+    MOST_COUNTED,
+    MOST_SEED,
+    MOST_WRITTEN,
+)
 
 Count = Annotated[int, Meta(ge=1, le=MOST_COUNTED)]
 Chance = Annotated[float, Meta(ge=0, le=1)]
@@ -14,6 +20,7 @@ Texts = Annotated[list[str], Meta(min_length=1)]
 Row = dict[str, Any]
 Rows = Annotated[list[str | list[Any] | Row], Meta(min_length=1)]
 Labels = Annotated[list[str], Meta(min_length=1, max_length=1000)]
+Pieces = Annotated[int, Meta(ge=0, le=MOST_WRITTEN)]
 Truncate = Annotated[bool, Meta(description="Whether a text that is too long may be cut.")]
 
 
@@ -74,6 +81,25 @@ class ZeroShotRequest(Own):
     top_k: Count | None = None
 
 
+class GenerateRequest(Own):
+    """Texts to answer with other texts: the best that is found, or one that is drawn by chance."""
+
+    inputs: Texts
+    model: Name | None = None
+    truncate: Truncate = True
+    task: str | None = None
+    beams: Annotated[int, Meta(ge=1, le=MOST_BEAMS)] | None = None
+    length_penalty: Annotated[float, Meta(ge=-5, le=5)] | None = None
+    no_repeat: Pieces | None = None
+    shortest_reply: Pieces | None = None
+    longest_reply: Annotated[int, Meta(ge=1, le=MOST_WRITTEN)] | None = None
+    begin: Annotated[str, Meta(max_length=MOST_BEGIN)] | None = None
+    temperature: Annotated[float, Meta(ge=0.01, le=100)] | None = None
+    top_k: Count | None = None
+    top_p: Annotated[float, Meta(ge=0.001, le=1)] | None = None
+    draw_seed: Annotated[int, Meta(ge=0, le=MOST_SEED)] | None = None
+
+
 class TaskAnswer(Struct):
     """One answer for each input, in order."""
 
@@ -81,6 +107,30 @@ class TaskAnswer(Struct):
     revision: str
     answers: list[Row]
     usage: Usage
+    truncated: list[bool]
+
+
+class WrittenUsage(Struct):
+    """How many tokens were read, and how many pieces the replies have."""
+
+    tokens: int
+    written: int
+
+
+class Reply(Struct):
+    """What was written, and how likely it is: a mean of logarithms by the length penalty."""
+
+    text: str
+    score: float
+
+
+class GenerateAnswer(Struct):
+    """One reply for each input, in order."""
+
+    model: str
+    revision: str
+    answers: list[Reply]
+    usage: WrittenUsage
     truncated: list[bool]
 
 

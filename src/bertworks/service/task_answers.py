@@ -16,11 +16,13 @@ from bertworks.service.failures import Failure
 from bertworks.service.jobs import Item
 from bertworks.service.lengths import Lengths
 from bertworks.service.numbers import if_finite, is_finite, not_finite
+from bertworks.service.written_answers import WrittenAnswers
 from bertworks.serving.inputs import as_example
 from bertworks.serving.predictor import Predictor
 from bertworks.tasks.answering import logits_of
 from bertworks.tasks.catalog import KINDS
 from bertworks.tasks.fill_mask import FillMask
+from bertworks.tasks.generate import Generate
 from bertworks.tasks.task import Answer, Rows, Task
 from bertworks.tasks.zero_shot import ByEntailment
 
@@ -35,6 +37,7 @@ KINDS_OF: dict[str, tuple[str, ...]] = {  # an ability -> the kinds of tasks tha
     "aspect": ("aspect",),
     "relate": ("relate",),
     "fill_mask": ("fill_mask",),
+    "generate": ("generate",),
 }
 MOST_MASKS = 128  # computed at once, and of one text
 MOST_TOLD = 1 << 17  # labels or candidates of all inputs of a request
@@ -56,6 +59,7 @@ class TaskAnswers:
     def __init__(self, predictor: Predictor, lengths: Lengths) -> None:
         self._predictor = predictor
         self._lengths = lengths
+        self._written = WrittenAnswers(predictor, lengths)
         tasks = predictor.model.tasks.values()
         by_kind = {kind: ability for ability, kinds in KINDS_OF.items() for kind in kinds}
         served = [task for task in tasks if task.kind in by_kind]
@@ -65,6 +69,8 @@ class TaskAnswers:
     def ask(self, ability: str, inputs: Sequence[Any], asked: Asked) -> list[Item]:
         """Make inputs ready for the task that has an ability."""
         task = self._task(ability, asked)
+        if isinstance(task, Generate):
+            return self._written.ask(task, _examples(inputs, KINDS[task.kind].form), asked)
         if isinstance(task, FillMask):
             most = asked.num_candidates or asked.top_k or task.num_candidates
             task = FillMask(name=task.name, num_candidates=most, **task.options)
@@ -95,9 +101,11 @@ class TaskAnswers:
             self._predictor.task, examples, lambda answer: {"score": float(fit(answer))}
         )
 
-    def compute(self, key: Hashable, contents: list[TaskInput]) -> list[Any]:
+    def compute(self, key: Hashable, contents: list[Any]) -> list[Any]:
         """Answer items of one task together."""
-        _, name = cast(tuple[str, str], key)
+        _, name, *way = cast(tuple[str, ...], key)
+        if way:
+            return self._written.compute(contents)
         model, machine = self._predictor.model, self._predictor.machine
         answers = []
         for part in self._parts(name, contents):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from bertworks.service.asked import TAKEN
 from bertworks.service.asking import Answered, Exchange, Question
 from bertworks.service.label_shapes import LABELLING, TAGGING, ability_for
 from bertworks.service.models import ServedModel
@@ -10,9 +11,13 @@ from bertworks.service.schemas import (
     AttentionAnswer,
     AttentionRequest,
     FillMaskRequest,
+    GenerateAnswer,
+    GenerateRequest,
+    Reply,
     TaskAnswer,
     TaskRequest,
     Usage,
+    WrittenUsage,
     ZeroShotRequest,
 )
 from bertworks.service.task_answers import told
@@ -68,6 +73,25 @@ def shape_zero_shot(request: ZeroShotRequest, answered: Answered) -> TaskAnswer:
     return found
 
 
+def ask_texts(request: GenerateRequest, served: ServedModel) -> Sequence[Question]:
+    """Ask for other texts, in the way that the request names."""
+    options = {name: getattr(request, name) for name in TAKEN["generate"] | {"truncate"}}
+    return [Question("generate", request.inputs, options)]
+
+
+def shape_texts(request: GenerateRequest, answered: Answered) -> GenerateAnswer:
+    """Tell what was written, and how much that is."""
+    replies = [Reply(**answer) for answer in answered.answers]
+    pieces = answered.served.predictor.tokenizer.ids_of([reply.text for reply in replies])
+    return GenerateAnswer(
+        model=answered.served.name,
+        revision=answered.served.revision,
+        answers=replies,
+        usage=WrittenUsage(answered.num_tokens, sum(map(len, pieces))),
+        truncated=answered.is_cut,
+    )
+
+
 def ask_attention(request: AttentionRequest, served: ServedModel) -> Sequence[Question]:
     """Ask which piece looks at which."""
     pair = (request.text, request.text_b)
@@ -115,6 +139,13 @@ OPERATIONS = (
     _task("/choose", "Choose among the answers to questions.", CHOOSE),
     _task("/fill-mask", "Tell what may stand behind masks.", FILL_MASK),
     _task("/zero-shot", "Choose among labels that the model never learned.", ZERO_SHOT),
+    answering(
+        "/generate",
+        "Write texts in answer to others: translations, summaries, titles.",
+        Exchange(GenerateRequest, ask_texts, shape_texts),
+        answer=GenerateAnswer,
+        family="bertworks",
+    ),
     answering(
         "/attention",
         "Tell which piece of a text looks at which.",

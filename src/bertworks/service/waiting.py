@@ -139,10 +139,13 @@ class WaitingLine:
         self, batch: Batch, room: "_Room", order: "_Order", *, leave: int, now: float
     ) -> None:
         lanes = [lane for lane in self._lanes if lane.key == batch.key]
-        while lanes and room.left > leave:
+        while lanes:
             lane = min(lanes, key=order)
-            cost = _cost(self._lanes[lane][0].jobs[0])
-            if batch.jobs and not room.fits(lane, cost):
+            first = self._lanes[lane][0].jobs[0].item
+            cost, has_company = first.num_tokens, len(batch.jobs) >= first.company
+            if has_company and room.left <= leave:
+                return
+            if has_company and not room.fits(lane, cost):
                 lanes.remove(lane)
                 continue
             job = self._pop(lane)

@@ -39,11 +39,13 @@ class Worker:
         self._warm_up = warm_up
         self._time_batch = time_batch  # told the tokens of each batch, and the seconds it took
         self._pace = Pace()
+        self._writing_pace = Pace()  # a piece that is written takes many times one that is read
         self._first_pace = Pace()  # of what must always succeed: too slow, but known from the start
         self._take = take
         self._settle = settle
         self._is_dead = False
         self._begun: tuple[float, int] | None = None  # since when, how many tokens
+        self._is_writing = False
         self._thread = Thread(target=self._run, name="bertworks-worker", daemon=True)
 
     def start(self) -> None:
@@ -55,8 +57,9 @@ class Worker:
         if self._thread is not current_thread():
             self._thread.join(timeout)
 
-    def begin(self, num_tokens: int) -> None:
+    def begin(self, num_tokens: int, *, is_writing: bool = False) -> None:
         """Note that some tokens are worked at from now on."""
+        self._is_writing = is_writing
         self._begun = time.monotonic(), num_tokens
 
     def rest(self) -> None:
@@ -80,8 +83,7 @@ class Worker:
         begun = self._begun
         if begun is None:
             return False
-        pace = self._first_pace if self._pace.tokens_per_second is None else self._pace
-        expected = pace.seconds(begun[1]) or 0.0
+        expected = self._expected(begun[1], is_guessed=True)
         return time.monotonic() - max(begun[0], since) > max(stuck_after, 8 * expected)
 
     def seconds_left(self, pace: Pace) -> float:
@@ -96,8 +98,16 @@ class Worker:
         begun = self._begun
         if begun is None:
             return False
-        expected = self._pace.seconds(begun[1]) or 0.0
+        expected = self._expected(begun[1], is_guessed=self._is_writing)
         return time.monotonic() - begun[0] > max(late_after, 8 * expected)
+
+    def _expected(self, num_tokens: int, *, is_guessed: bool) -> float:
+        """Return how long some tokens should take, by what such ones took."""
+        pace = self._writing_pace if self._is_writing else self._pace
+        seconds = pace.seconds(num_tokens)
+        if seconds is None and is_guessed:
+            seconds = self._first_pace.seconds(num_tokens)
+        return seconds or 0.0
 
     def _run(self) -> None:
         try:
@@ -148,8 +158,8 @@ class Worker:
         return is_sound
 
     def _attempt(self, key: Hashable, jobs: list[Job]) -> Sequence[Any] | Failure:
-        num_tokens = sum(job.item.num_tokens for job in jobs)
-        self.begin(num_tokens)
+        num_tokens, is_writing = sum(job.item.num_tokens for job in jobs), jobs[0].item.is_written
+        self.begin(num_tokens, is_writing=is_writing)
         start = time.monotonic()
         try:
             answers = list(self._compute(key, [job.item.content for job in jobs]))
@@ -162,7 +172,8 @@ class Worker:
             logger.warning("%d items of %.99r failed", len(jobs), key, exc_info=len(jobs) == 1)
             return Failure("failed", f"the model failed on this input: {type(error).__name__}")
         if not self.is_relieved:
-            self._pace.add(num_tokens, time.monotonic() - start)
+            pace = self._writing_pace if is_writing else self._pace
+            pace.add(num_tokens, time.monotonic() - start)
         return answers
 
 

@@ -71,18 +71,24 @@ class Generate:
         specials, most = tokenizer.specials, min(self.most, longest)
         gold, note = self._gold(example, tokenizer, most=most)
         if self.is_prefix:
-            source = self._source(example, tokenizer, room=longest - 1 - most)
+            source = self._source(example, tokenizer, room=self.room(tokenizer, longest=longest))
             read, written = [specials.first, *source], [specials.separator, *gold[:-1]]
             tokens = np.array([*read, *written], dtype=np.int32)
             segments = np.repeat((0, specials.second_segment), (len(read), len(written)))
             goals = {self.name: Goal(gold, np.arange(len(read), len(tokens)))}
             parts = (tokens, segments, goals, example.line, note)
             return [Features(*parts, prefix=len(read))]
-        source = self._source(example, tokenizer, room=longest - specials.num_added(pair=False))
+        source = self._source(example, tokenizer, room=self.room(tokenizer, longest=longest))
         reply = np.array([specials.first, *gold[:-1]], dtype=np.int32)
         goals = {self.name: Goal(gold)}
         parts = (*join_pieces(source, None, specials), goals, example.line, note)
         return [Features(*parts, reply=reply)]
+
+    def room(self, tokenizer: Tokenizer, *, longest: int) -> int:
+        """Return how many pieces of a source are read; less than one where the reply takes all."""
+        if self.is_prefix:
+            return longest - 1 - min(self.most, longest)
+        return longest - tokenizer.specials.num_added(pair=False)
 
     @property
     def is_prefix(self) -> bool:

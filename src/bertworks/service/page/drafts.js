@@ -16,7 +16,11 @@ export function readBy({ languages = [] }) {
 
 // After another language or model was chosen; what somebody typed stays.
 export function renewExamples(panel, draft) {
-  for (const { name } of panel.fields) {
+  for (const { name, initial } of panel.fields) {
+    if (initial !== undefined) {
+      draft.values[name] ??= initial;
+      continue;
+    }
     const example = (of) => say(`${panel.id}.${name}.example`, {}, of);
     const isUntouched = draft.values[name] === undefined || LANGUAGES.map(example).includes(draft.values[name]);
     if (isUntouched) draft.values[name] = example(readBy(draft.model));

@@ -6,9 +6,9 @@ import { outcomeOf, troubleView } from "./outcome.js";
 import { PANELS, canDo, labelsOf, modelsFor, tasksFor } from "./panels.js";
 import { ask, models } from "./service.js";
 import { note } from "./views.js";
-import { LANGUAGES, language, say, setLanguage } from "./words.js";
+import { LANGUAGES, has, language, say, setLanguage } from "./words.js";
 
-const BY_TASK = ["classify", "tag", "answer", "choose"]; // routes where a task may be named
+const BY_TASK = ["classify", "tag", "answer", "choose", "generate"]; // routes where a task may be named
 const MOST_LABELS = 12; // of a model that are listed
 const at = (id) => document.getElementById(id);
 const state = { models: [], isKnown: false, trouble: null, drafts: new Map() };
@@ -128,16 +128,24 @@ function hints(panel, draft) {
 
 function fieldView(panel, field, draft) {
   const id = `field-${field.name}`;
-  const common = { id, required: !field.isOptional, dir: "auto", spellcheck: "false",
+  const isHidden = Object.entries(field.when ?? {}).some(([name, value]) => draft.values[name] !== value);
+  const common = { id, required: !field.isOptional, disabled: isHidden, dir: "auto", spellcheck: "false",
     input: (event) => { draft.values[field.name] = event.target.value; } };
-  const control = field.kind === "line"
-    ? make("input", { ...common, type: "text", autocomplete: "off" })
-    : make("textarea", { ...common, rows: field.rows });
+  const control = controlOf(panel, field, common);
   control.value = draft.values[field.name];
   const extra = field.insert ? insertButton(field.insert, control) : null;
   const label = make("label", { for: id }, say(`${panel.id}.${field.name}`),
     field.isOptional ? make("span", { class: "soft" }, ` ${say("optional")}`) : null);
-  return make("div", { class: "field" }, make("div", { class: "above" }, label, extra), control);
+  return make("div", { class: "field", hidden: isHidden }, make("div", { class: "above" }, label, extra), control);
+}
+
+function controlOf(panel, { name, kind, rows, values }, common) {
+  if (kind === "line") return make("input", { ...common, type: "text", autocomplete: "off" });
+  if (kind === "number") return make("input", { ...common, type: "number", min: "0", max: "4294967295", step: "1" });
+  if (kind !== "choice") return make("textarea", { ...common, rows });
+  const told = (value) => (has(`${panel.id}.${name}.${value}`) ? say(`${panel.id}.${name}.${value}`) : value);
+  const change = () => { show(); at(common.id).focus(); }; // it may show other fields
+  return make("select", { ...common, change }, values.map((value) => make("option", { value }, told(value))));
 }
 
 function insertButton(words, control) {

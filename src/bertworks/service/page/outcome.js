@@ -36,6 +36,7 @@ function facts({ reply, model, milliseconds }) {
     model.name,
     revision?.slice(0, 12),
     reply.usage ? say("facts.tokens", { count: decimal(reply.usage.tokens) }) : null,
+    reply.usage?.written === undefined ? null : say("facts.written", { count: decimal(reply.usage.written) }),
     say("facts.time", { count: decimal(Math.max(1, milliseconds), 0) }),
   ].filter(Boolean);
   const isCut = Array.isArray(reply.truncated) && reply.truncated.some(Boolean);

@@ -11,9 +11,11 @@ const MASK = /\[MASK\]|<mask>/;
 
 const text = (name = "text", rows = 3) => ({ name, kind: "text", rows });
 const lines = (name, rows = 5) => ({ name, kind: "lines", rows });
+const choice = (name, initial, values, when) => ({ name, kind: "choice", initial, values, when });
+const seed = { name: "seed", kind: "number", initial: "0", when: { way: "chance" }, isOptional: true };
 const optional = (field) => ({ ...field, isOptional: true });
 
-// `needs`: abilities of which one is enough; none: every model can. `show` and `tell` read the answer.
+// `when`: the values of others with which a field is shown. `needs`: abilities of which one is enough; none: every model can. `show` and `tell` read the answer.
 export const PANELS = [
   {
     id: "fill",
@@ -103,6 +105,22 @@ export const PANELS = [
     tell: ({ answers: [answer] }) => told(answer.text, answer.probability),
   },
   {
+    id: "write",
+    needs: ["generate"],
+    icon: "M3 17l1-4L14 3l3 3L7 16zM12 5l3 3",
+    fields: [
+      text(),
+      choice("way", "own", ["own", "beams", "chance"]),
+      choice("beams", "4", ["1", "2", "4", "8", "16"], { way: "beams" }),
+      choice("temperature", "0.8", ["0.5", "0.8", "1", "1.3"], { way: "chance" }),
+      seed,
+    ],
+    request: writeRequest,
+    show: ({ answers: [{ text: words }] }) =>
+      [words ? make("p", { class: "marked large", dir: "auto" }, words) : note(say("write.nothing"))],
+    tell: ({ answers: [answer] }) => answer.text || say("write.nothing"),
+  },
+  {
     id: "attention",
     needs: ["attention"],
     icon: "M3 4c7 0 7 6 14 6M3 10c7 0 7 6 14 6M3 16C10 16 10 4 17 4",
@@ -157,6 +175,16 @@ function compareRequest({ first, second }, { tasks = {} }, task) {
 function searchRequest({ query, texts }, model) {
   if (model.abilities.includes("rerank")) return { path: "rerank", body: { query, texts } };
   return { path: "similarity", body: { inputs: { source_sentence: query, sentences: texts } } };
+}
+
+const WAYS = {
+  own: () => ({}),
+  beams: ({ beams }) => ({ beams: Number(beams) }),
+  chance: ({ temperature, seed }) => ({ temperature: Number(temperature), draw_seed: Number(seed) }),
+};
+
+function writeRequest({ text, way, ...values }) {
+  return { path: "generate", body: { inputs: [text], ...WAYS[way](values) } };
 }
 
 // Places with scores, or a score for each text.

@@ -35,6 +35,7 @@ const WORDS = {
   "link.openapi.json": {"en": "OpenAPI", "zh": "OpenAPI"},
   "link.metrics": {"en": "Metrics", "zh": "指标"},
   "facts.tokens": {"en": "{count}\u00a0tokens", "zh": "{count}\u00a0个词元"},
+  "facts.written": {"en": "{count}\u00a0written", "zh": "写出\u00a0{count}\u00a0个"},
   "facts.time": {"en": "{count}\u00a0ms", "zh": "{count}\u00a0毫秒"},
   "facts.cut": {"en": "The text is longer than what is read of it; the rest was left out.", "zh": "文本过长，只读了一部分，其余未读。"},
 
@@ -130,6 +131,19 @@ const WORDS = {
   "choose.choices.example": {"en": "a knife\na pillow\na cloud", "zh": "刀\n枕头\n云"},
   "choose.passage": {"en": "Passage", "zh": "段落"},
   "choose.passage.example": {"en": "", "zh": ""},
+
+  "write.name": {"en": "Write", "zh": "生成文本"},
+  "write.about": {"en": "Give a text; the model writes another: its translation, its summary, its title.", "zh": "给出一段文本，模型写出另一段：译文、摘要或标题。"},
+  "write.text": {"en": "Text", "zh": "文本"},
+  "write.text.example": {"en": "A small dog runs over the green grass.", "zh": "一只小狗在绿草地上奔跑。"},
+  "write.way": {"en": "How it is found", "zh": "生成方式"},
+  "write.way.own": {"en": "As the model does by itself", "zh": "按模型自己的方式"},
+  "write.way.beams": {"en": "The best of several beams", "zh": "束搜索，取最优"},
+  "write.way.chance": {"en": "Drawn by chance", "zh": "随机抽取"},
+  "write.beams": {"en": "Beams", "zh": "束数"},
+  "write.temperature": {"en": "Temperature: the higher, the bolder", "zh": "温度：越高越大胆"},
+  "write.seed": {"en": "Seed: the same gives the same text", "zh": "种子：相同则结果相同"},
+  "write.nothing": {"en": "The model wrote nothing.", "zh": "模型没有写出任何内容。"},
 
   "attention.name": {"en": "Look at attention", "zh": "查看注意力"},
   "attention.about": {"en": "Which piece of a text looks at which, in every layer and attention head.", "zh": "文本中哪个词片在看哪个词片，逐层逐头。"},
