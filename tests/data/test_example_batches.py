@@ -184,3 +184,12 @@ def test_steps_are_shared_out_whole_and_none_goes_away_empty(
 def test_a_hot_mix_is_even_and_a_cold_one_is_not() -> None:
     assert share_steps([90, 9, 1], temperature=1e9) == [34, 33, 33]
     assert share_steps([90, 9, 1], temperature=2.0) == [70, 22, 8]
+
+
+def test_short_texts_count_as_much_as_they_are_told_to() -> None:
+    windows = [own[0] for own in make_windows(50)]
+    for least in (0, 6, 100):
+        batches = length_sorted_batches(windows, budget=30, least=least)
+        assert sorted(np.concatenate([places for places, _ in batches])) == list(range(50))
+        most = 30 // max(least, 1) or 1
+        assert max(batch.num_texts for _, batch in batches) <= most

@@ -7,12 +7,14 @@ import torch
 
 from bertworks.core.device import Machine
 from bertworks.core.errors import DataError
-from bertworks.data.examples import TextExample
+from bertworks.data.examples import SourceExample, TextExample
 from bertworks.data.forms import make_example
 from bertworks.evaluation.scoring import Judge, judge_task
 from bertworks.evaluation.statistics import Interval
 from bertworks.tasks.answering import Answerer, windows_of
 from bertworks.tasks.catalog import KINDS, learn_task, make_task
+from bertworks.tasks.classify import Classify
+from bertworks.tasks.generate import Generate
 from bertworks.tasks.task import Answer, Task, TaskModel, Verdict
 
 LABELS = ("no", "yes")
@@ -209,3 +211,12 @@ def test_a_network_is_judged_by_the_threshold_that_suits_it(config, tokenizer, m
     answers = answerer.answer(examples, windows)
     assert judged(task, answers, examples).metrics()["micro_f1"] == 0
     assert next(iter(judge_task(answerer, examples, windows).metrics().values())) == 1
+
+
+def test_how_scores_are_to_be_read_is_no_warning() -> None:
+    judge = Judge(Generate())
+    for source in ("a", "b"):
+        judge.add(SourceExample(source, ("one two",)), {"text": "one"})
+    assert judge.lacking() == []
+    assert judge.notes() == ["BLEU is of sacrebleu's tokenization 13a"]
+    assert Judge(Classify(["a", "b"])).notes() == []

@@ -18,13 +18,15 @@ from bertworks.model.config import EncoderConfig
 from bertworks.model.decoder import Decoder, Shares
 from bertworks.model.encoder import Encoder
 from bertworks.model.weights import read_tensors, write_tensors
+from bertworks.tasks.catalog import make_task
+from bertworks.tasks.generate import SEARCH as WRITING
 
 SHARES: dict[str, Shares] = {"copied": "nothing", "shared": "all", "fresh": "embeddings"}
-SEARCH = {"beams": 4, "length_penalty": 0.6, "no_repeat": 3, "longest_reply": 41}
+SEARCH = {"beams": 4, "length_penalty": 0.6, "no_repeat": 3, "most": 41}
 
 
 def tell(decoder: str = "copied", layers: int | None = None, **more: Any) -> dict[str, TaskNote]:
-    options = {"decoder": decoder, "decoder_layers": layers, **SEARCH, "shortest_reply": 5}
+    options = {"decoder": decoder, "decoder_layers": layers, "writing": {**SEARCH, "least": 5}}
     return {"generate": TaskNote(options={**options, **more})}
 
 
@@ -145,20 +147,17 @@ def test_only_an_encoder_with_one_decoder_is_a_pair(small, notes) -> None:
 def test_how_answers_are_looked_for_is_read_where_it_stands(write_pair) -> None:
     path, _ = write_pair()
     (path / "generation_config.json").unlink()
-    change(path, num_beams=3, max_length=142, min_length=0, length_penalty=2.0)
+    change(path, num_beams=3, max_length=142, min_length=0, length_penalty=-2.0)
     options = open_folder(path).tasks["generate"].options
     assert options == {
         "decoder": "copied",
         "decoder_layers": None,
-        "beams": 3,
-        "length_penalty": 2.0,
-        "shortest_reply": 0,
-        "longest_reply": 141,
+        "writing": {"beams": 3, "length_penalty": -2.0, "least": 0, "most": 141},
     }
     own = {"num_beams": 2, "max_new_tokens": 50, "min_new_tokens": None}
     (path / "generation_config.json").write_text(json.dumps(own))
-    options = open_folder(path).tasks["generate"].options
-    assert (options["beams"], options["longest_reply"], options["shortest_reply"]) == (2, 50, 0)
+    writing = open_folder(path).tasks["generate"].options["writing"]
+    assert (writing["beams"], writing["most"], writing["least"]) == (2, 50, 0)
 
 
 @pytest.mark.parametrize(
@@ -210,3 +209,12 @@ def test_parts_that_nothing_describes_are_refused(write_pair) -> None:
     change(path, decoder__num_hidden_layers=1)
     with pytest.raises(ArtifactError, match="without a place for"):
         open_folder(path).tensors()
+
+
+def test_the_task_takes_what_a_folder_says_of_it(write_pair) -> None:
+    path, _ = write_pair()
+    (path / "bertworks.json").unlink()
+    options = open_folder(path).tasks["generate"].options
+    task = make_task("generate", **options)
+    assert task.options["writing"] == options["writing"]
+    assert options["writing"].keys() == WRITING.keys()

@@ -3,11 +3,13 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from bertworks.core.errors import UsageError
+from bertworks.model import sampling
 from bertworks.model.sampling import Chance, write_sampled
 from bertworks.model.search import Search
 
@@ -84,3 +86,21 @@ def test_what_may_not_follow_is_not_drawn() -> None:
 def test_what_cannot_be_drawn_by_is_refused(how: dict[str, float]) -> None:
     with pytest.raises(UsageError, match=next(iter(how))):
         Chance(**how)
+
+
+def test_what_has_no_chance_is_never_drawn_though_chances_are_rounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Highest:
+        def random(self, size: int) -> np.ndarray:
+            return np.full(size, np.nextafter(1.0, 0.0))
+
+    monkeypatch.setattr(sampling, "random_at", lambda *seed: Highest())
+    logits = torch.randn(1000, generator=torch.Generator().manual_seed(1))
+    prompt, search = torch.zeros(1, 1, dtype=torch.long), Search(end=END, most=1)
+    for share in (0.1, 0.3, 0.5, 0.7, 0.9):
+        chance = Chance(top_p=share)
+        chances, pieces = chance.probabilities(logits.unsqueeze(0))
+        allowed = pieces[chances > 0].tolist()
+        ((found,),) = write_sampled(Same(logits), prompt, search, chance, names=["a"])
+        assert found.tokens[0] in allowed

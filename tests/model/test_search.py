@@ -217,3 +217,9 @@ def test_where_nothing_may_follow_there_is_no_answer() -> None:
 def test_what_cannot_be_looked_for_is_refused(said: dict[str, int], told: str) -> None:
     with pytest.raises(UsageError, match=told):
         Search(**{"end": END, "most": 5, **said})
+
+
+def test_an_answer_may_end_with_the_piece_it_began_with() -> None:
+    search = Search(end=3, most=5, no_repeat=1)
+    found = search.forbid(torch.zeros(1, 5), torch.tensor([[3, 1]]), begun=1)
+    assert found.tolist() == [[0.0, -torch.inf, 0.0, 0.0, 0.0]]

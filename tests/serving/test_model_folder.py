@@ -383,3 +383,25 @@ def test_others_learn_how_many_pieces_are_read_and_whether_pairs_are_told_apart(
         told = json.loads((tmp_path / family / "tokenizer_config.json").read_text())
         assert told["model_max_length"] == 67
         assert ("token_type_ids" in told["model_input_names"]) is has_segments
+
+
+@pytest.mark.parametrize(
+    ("changes", "goes_on"),
+    [
+        ({}, True),
+        ({"writing": {"beams": 4}}, True),
+        ({"decoder": "shared"}, False),
+        ({"decoder": "fresh"}, False),
+        ({"decoder": "prefix"}, False),
+        ({"decoder_layers": 1}, False),
+    ],
+)
+def test_another_decoder_than_that_of_the_folder_begins_anew(
+    tmp_path: Path, make_model, tokenizer, changes: dict[str, Any], goes_on: bool
+) -> None:
+    model = make_model("generate")
+    save_model(tmp_path / "model", model, tokenizer, origin=Origin())
+    task = make_task("generate", **{**model.tasks["generate"].options, **changes})
+    opened = open_model(tmp_path / "model", tasks=[task])
+    assert opened.account is not None
+    assert (not any(n.startswith("heads.") for n in opened.account.missing)) == goes_on

@@ -598,3 +598,11 @@ def test_long_examples_are_answered_fewer_at_once(
     for task in (None, model.zero_shot(["cat", "dog"], by="vectors")):
         chunks = list(model.answer_chunks(examples, task))
         assert [len(chunk.pairs) for chunk in chunks] == [3, 1, 2]
+
+
+def test_a_task_that_writes_nothing_is_named(make_model, tokenizer, machine) -> None:
+    opened = OpenModel(make_model("classify", "generate"), tokenizer, None)
+    predictor = Predictor(opened, machine)
+    assert predictor.writer().name == "generate"
+    with pytest.raises(UsageError, match="the task classify writes no texts"):
+        predictor.generate(["the cat"], task="classify")

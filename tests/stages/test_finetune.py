@@ -848,3 +848,16 @@ def test_the_report_of_several_seeds_shows_them_side_by_side(
     assert [row["seed"] for row in told["seeds"]["rows"]] == [0, 1]
     assert sum(row["is_best"] for row in told["seeds"]["rows"]) == 1
     assert (tmp_path / "out" / "seed-1" / "report.html").is_file()
+
+
+def test_a_model_that_writes_says_what_is_unknown_in_targets_and_how_bleu_counts(
+    finetune_words: Words, write_rows: Write, tmp_path: Path, command: Run
+) -> None:
+    rows = [{"source": f"the cat {n}", "target": "the ☃ dog"} for n in range(4)]
+    file = write_rows(tmp_path / "rows.jsonl", rows)
+    words = finetune_words(tmp_path / "run", train=file, dev=file, task="generate")
+    ended = command(*words, "--epochs", 1, "--longest-reply", 5)
+    assert ended.code == 0, ended.err
+    assert "of the pieces of" in ended.err
+    said = [line for line in ended.err.splitlines() if "BLEU" in line]
+    assert said == ["of generate on dev, BLEU is of sacrebleu's tokenization 13a"]

@@ -9,9 +9,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bertworks.core.batch import Batch
 from bertworks.core.device import prepare
 from bertworks.core.errors import DataError, TrainingError
-from bertworks.data.examples import Found, QuestionExample, TextExample
+from bertworks.data.examples import Found, QuestionExample, SourceExample, TextExample
 from bertworks.data.forms import make_example
 from bertworks.tasks import answering
 from bertworks.tasks.answering import (
@@ -23,9 +24,23 @@ from bertworks.tasks.answering import (
     windows_of,
 )
 from bertworks.tasks.catalog import KINDS, learn_task, make_task
+from bertworks.tasks.generate import Generate
 from bertworks.tasks.task import Answer, Task, TaskModel
+from bertworks.tokenizer.tokenizer import Tokenizer
 
 LABELS = ("cold", "mild", "warm")
+
+
+class Counting(Generate):
+    """Answers nothing, and counts how many texts it is given at once."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.sizes: list[int] = []
+
+    def write(self, model: TaskModel, batch: Batch, tokenizer: Tokenizer) -> list[Answer]:
+        self.sizes.append(batch.num_texts)
+        return [{"text": ""}] * batch.num_texts
 
 
 @pytest.fixture(scope="module")
@@ -208,3 +223,18 @@ def test_a_model_at_rest_goes_on_as_it_was(model) -> None:
     assert [part.training for part in model.modules()] == before
     assert any(before)
     model.eval()
+
+
+def test_many_long_answers_are_not_remembered_at_once(config, tokenizer, machine) -> None:
+    texts = [SourceExample("cat", line=number) for number in range(70)]
+    sizes: dict[int, list[int]] = {}
+    for most in (12, 4096):
+        task = Counting(writing={"most": most, "beams": 2})
+        model = TaskModel(config, [task], seed=5).eval()
+        Answerer(model, task, tokenizer, machine).answer(
+            texts, windows_of(task, texts, tokenizer, longest=67)
+        )
+        sizes[most] = task.sizes
+    assert max(sizes[12]) == 70
+    assert max(sizes[4096]) * 2 * 4096 <= machine.draft_tokens
+    assert sum(sizes[4096]) == 70

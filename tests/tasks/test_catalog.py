@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bertworks.core.errors import UsageError
-from bertworks.data.examples import ChoiceExample, TaggedExample, TextExample
+from bertworks.data.examples import ChoiceExample, SourceExample, TaggedExample, TextExample
 from bertworks.tasks.catalog import KINDS, guess_kind, learn_task, make_task
 from bertworks.tasks.classify import Classify
 
@@ -190,3 +190,13 @@ def test_a_chain_goes_on_unless_the_flag_says_otherwise() -> None:
     examples = [tagged("O B-X")]
     assert learn_task("tag", examples, before=before).options["crf"]
     assert not learn_task("tag", examples, before=before, crf=False).options["crf"]
+
+
+def test_texts_are_written_as_before_but_for_what_is_said_again() -> None:
+    examples = [SourceExample("a", ("b",))]
+    first = learn_task("generate", examples, decoder="shared", beams=4, longest_reply=20)
+    again = learn_task("generate", examples, before=first, beams=2)
+    assert again.options["decoder"] == "shared"
+    assert (again.options["writing"]["beams"], again.options["writing"]["most"]) == (2, 20)
+    with pytest.raises(UsageError, match="at least 21 pieces are asked for, but at most 20"):
+        learn_task("generate", examples, before=first, shortest_reply=21)

@@ -9,16 +9,17 @@ import pytest
 import torch
 
 from bertworks.core.device import Machine
-from bertworks.core.errors import DataError, UsageError
+from bertworks.core.errors import DataError, TrainingError, UsageError
 from bertworks.core.pieces import IGNORE
 from bertworks.data.examples import SourceExample
 from bertworks.data.packing import flatten
 from bertworks.model.config import EncoderConfig
 from bertworks.tasks.answering import Answerer, windows_of
 from bertworks.tasks.fill_mask import FillMask
-from bertworks.tasks.generate import LONG_TARGET, Generate, learn_texts
+from bertworks.tasks.generate import LONG_TARGET, SEARCH, Generate, learn_texts
 from bertworks.tasks.task import TaskModel
 from bertworks.tokenizer.tokenizer import Tokenizer
+from bertworks.training.r_drop import losses_of_two_passes
 
 WAYS = ("copied", "shared", "fresh", "prefix")
 SOURCES = ["cat", "the cat sat", "北京 dog läuft", "dog dog dog hill mat", "the the cat !"]
@@ -126,7 +127,8 @@ def test_gold_beside_a_source_does_not_show_in_its_answer(way: str, make_model, 
     task = Generate(decoder=way, writing=SHORT)
     model = make_model(task)
     with_gold = [replace(own, targets=("hill mat dog",)) for own in examples()]
-    assert write(model, task, with_gold) == write(model, task, examples())
+    for asked in (task, task.asked(draw_seed=4)):
+        assert write(model, asked, with_gold) == write(model, asked, examples())
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -204,7 +206,13 @@ def test_the_loss_is_summed_and_smoothed(make_model, tokenizer: Tokenizer) -> No
     ("how", "said"),
     [
         ({"beams": 2, "temperature": 1.0}, "not both"),
-        ({"beams": 0}, "beams is 0"),
+        ({"beams": 0}, "beams is 0; the least is 1"),
+        ({"beams": 2.5}, "beams is 2.5; give a whole number"),
+        ({"top_k": "3"}, "top_k is '3'; give a whole number"),
+        ({"longest_reply": 0}, "longest_reply is 0; the least is 1"),
+        ({"length_penalty": 1000.0}, "length_penalty is 1000.0; it must lie from -10 to 10"),
+        ({"length_penalty": float("nan")}, "length_penalty is nan"),
+        ({"begin": 5}, "begin is 5; give the text"),
         ({"shortest_reply": 9, "longest_reply": 5}, "at least 9 pieces"),
         ({"temperature": 0.0}, "temperature is 0.0"),
     ],
@@ -217,14 +225,20 @@ def test_what_cannot_be_asked_for_is_refused(how: dict[str, Any], said: str) -> 
 def test_flags_become_options_that_are_saved() -> None:
     options = learn_texts([], decoder="shared", beams=4, longest_reply=50)
     assert options["decoder"] == "shared"
-    assert options["writing"]["beams"] == 4
-    assert options["writing"]["most"] == 50
-    assert Generate(**options).options == options
+    assert options["writing"] == {"beams": 4, "most": 50}  # what is not said may be known already
+    assert Generate(**options).options["writing"] == SEARCH | options["writing"]
+    with pytest.raises(UsageError, match="at least 51 pieces"):
+        learn_texts([], shortest_reply=51, longest_reply=50)
+
+
+def test_what_cannot_be_written_is_refused_wherever_it_comes_from() -> None:
+    with pytest.raises(UsageError, match="at least 60 pieces are asked for, but at most 50"):
+        Generate(writing={"most": 50, "least": 60})
 
 
 def test_a_network_without_attention_cannot_write(config: EncoderConfig) -> None:
     for changes in ({"mixer": "mean"}, {"positions": None}):
-        with pytest.raises(UsageError, match="choose another --size"):
+        with pytest.raises(UsageError, match="choose another --model or --size"):
             Generate().head(replace(config, **changes))
 
 
@@ -233,3 +247,38 @@ def test_a_fill_mask_head_lends_what_names_the_pieces(config: EncoderConfig) -> 
     names = dict(Generate().head(config).named_parameters())
     found = {name: Generate().source_of(name) for name in names}
     assert all(source in lender for name, source in found.items() if "readings" not in name)
+
+
+def test_a_network_that_reads_its_answers_needs_room_for_both(tokenizer: Tokenizer) -> None:
+    task, example = Generate(decoder="prefix"), SourceExample("the cat", ("dog",))
+    with pytest.raises(UsageError, match=r"67 pieces leave no room for a source.*--longest-reply"):
+        task.features(example, tokenizer, longest=67)
+    begun = Generate(decoder="prefix", writing=SHORT).asked(begin="the cat sat")
+    long = SourceExample("cat " * 52)
+    with pytest.raises(DataError, match="has 52 pieces, but 51 are read"):
+        begun.features(long, tokenizer, longest=67)
+
+
+def test_a_beginning_with_unknown_pieces_is_refused(make_model, write) -> None:
+    task = Generate(writing=SHORT)
+    with pytest.raises(UsageError, match="answers cannot begin with 'the ☃'"):
+        write(make_model(task), task.asked(begin="the ☃"), examples())
+
+
+def test_drawing_from_a_broken_network_is_an_error(make_model, write) -> None:
+    task = Generate(writing=SHORT)
+    model = make_model(task)
+    torch.nn.init.constant_(model.heads["generate"].output.bias, float("nan"))
+    for asked in (task, task.asked(draw_seed=2)):
+        with pytest.raises(TrainingError, match="no answer has a finite chance"):
+            write(model, asked, examples())
+
+
+def test_the_loss_has_slopes_of_slopes_as_two_passes_want_them(
+    make_model, tokenizer: Tokenizer
+) -> None:
+    task = Generate(writing=SHORT)
+    example = SourceExample("the cat", ("dog sat",))
+    batch = flatten(task.features(example, tokenizer, longest=67))
+    losses = losses_of_two_passes(make_model(task, dropout=0.3).train(), batch, weight=2.0)
+    losses["generate"].backward()  # which needs the logits as they were

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bertworks.data.examples import SourceExample
-from bertworks.tasks.task import Partial, Scorer
+from bertworks.tasks.task import Noted, Scorer
 from bertworks.tasks.text_scores import TextScorer
 
 ROWS = [
@@ -75,10 +75,10 @@ def test_scores_of_a_sample_are_those_of_its_texts() -> None:
 def test_chinese_references_are_told_by_most_of_their_letters() -> None:
     rows = [("a cat", ("一只猫。",), "一只狗。"), ("Bob", ("Bob来了",), "Bob来了")]
     chinese = scored(rows)
-    assert isinstance(chinese, Partial)
-    assert "tokenization zh" in chinese.lacking
-    assert "tokenization 13a" in scored(ROWS).lacking
+    assert isinstance(chinese, Noted)
+    assert "tokenization zh" in chinese.note
+    assert "tokenization 13a" in scored(ROWS).note
     assert chinese.metrics()["bleu"] > 0
     mostly_other = scored([*rows, *ROWS])
-    assert "tokenization 13a" in mostly_other.lacking
+    assert "tokenization 13a" in mostly_other.note
     assert mostly_other.metrics()["bleu"] != chinese.metrics()["bleu"]

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 
 from bertworks.core.batch import Layout
 from bertworks.core.device import Machine
+from bertworks.data.packing import Features, Goal, flatten
+from bertworks.tasks.catalog import make_task
 from bertworks.tasks.task import TaskModel
 from bertworks.training.adversary import Adversary, nudged, text_norms, unit, within, word_table
 from bertworks.training.passes import Passes
@@ -106,7 +109,7 @@ def test_the_gradient_is_that_of_the_text_as_it_is_and_of_the_moved_one(
     found = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
     model.zero_grad()
     model(batch)["fill_mask"].backward()
-    with nudged(watched.pieces, watched.moves[1]):
+    with nudged(watched.pieces, watched.moves[1], of=batch.tokens):
         moved = model(batch)["fill_mask"]
     moved.backward()
     expected = {n: p.grad for n, p in model.named_parameters() if p.grad is not None}
@@ -145,3 +148,26 @@ def test_neighbours_in_the_batch_do_not_change_a_move(make_model: MakeModel, mak
     alone = {text: move for found in moves[1:] for text, move in found.items()}
     assert together.keys() == alone.keys()
     assert all(torch.allclose(together[text], alone[text], atol=1e-5) for text in together)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_only_what_is_read_moves_though_what_is_written_shares_its_pieces(
+    name, make_model: MakeModel, machine: Machine
+) -> None:
+    config, goals = make_model().config, {"generate": Goal((6, 7, 2))}
+    segments = np.zeros(5, dtype=np.int64)
+    text = Features(np.arange(5, 10), segments, goals, reply=np.array([1, 6, 7]))
+    batch = flatten([text])
+    gradients = []
+    for radius in (1e-9, 0.5):
+        model = TaskModel(config, [make_task("generate", decoder="fresh")], deviation=0.3)
+        seen = []
+        pieces = word_table(model)
+        pieces.register_forward_hook(lambda module, given, out, seen=seen: seen.append(given[0]))
+        plan = TrainingPlan(
+            steps=1, lr=0.1, regularize=Regularize(adversary=Adversary(name=name, radius=radius))
+        )
+        Passes(model, plan, machine=machine, share=0).learn(batch, seed=3, totals={"generate": 3.0})
+        assert {len(tokens) for tokens in seen} == {5, 3}
+        gradients.append(model.encoder.blocks[0].mixer.qkv.weight.grad)
+    assert not torch.allclose(*gradients, rtol=1e-3)

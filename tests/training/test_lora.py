@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from bertworks.core.errors import UsageError
 from bertworks.model.config import EncoderConfig
+from bertworks.tasks.catalog import make_task
 from bertworks.tasks.task import TaskModel
 from bertworks.training.lora import Lora, LoraPlan, projections
 from bertworks.training.pretrained import Pretrained
@@ -116,3 +117,9 @@ def test_thin_matrices_are_not_wider_than_those_they_move(make_model: MakeModel)
     with pytest.raises(UsageError, match="--lora is 22, but a matrix has a side of 21; lower it"):
         put_on(make_model(), LoraPlan(rank=22, alpha=1.0))
     assert put_on(make_model(), LoraPlan(rank=21, alpha=1.0)).pairs
+
+
+def test_a_head_that_writes_learns_as_a_whole(make_model) -> None:
+    model = TaskModel(make_model().config, [make_task("generate")])
+    assert "heads.generate.blocks.0.mixer.qkv.weight" in dict(model.named_parameters())
+    assert all(name.startswith("encoder.") for name in projections(model, "all"))

@@ -145,3 +145,10 @@ def test_gradients_are_forgotten_and_rates_are_set_for_both_parts(
     fill_gradients(list(model.parameters()), 0)
     optimizer.zero_grad()
     assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_what_looks_at_a_source_moves_as_the_blocks_do(make_model) -> None:
+    model = TaskModel(make_model().config, [make_task("generate")])
+    found = hidden_matrices(model)
+    (reading, _) = model.heads["generate"].layers
+    assert [found[part.weight] for part in (reading.query, reading.kv, reading.output)] == [1, 2, 1]

@@ -36,6 +36,11 @@ class Machine:
             return 65536
         return 4096 if self.cuts_batches else 1024
 
+    @property
+    def draft_tokens(self) -> int:
+        """How many tokens that may be written are remembered at once, those of all beams."""
+        return 1 << (19 if self.device.type == "cuda" else 15)
+
     def autocast(self) -> AbstractContextManager[None]:
         """Return the context in which a forward pass runs."""
         if self.precision == "fp32":

@@ -98,12 +98,15 @@ def share_steps(sizes: Sequence[int], *, temperature: float) -> list[int]:
 
 
 def length_sorted_batches(
-    windows: Sequence[Features], *, budget: int
+    windows: Sequence[Features], *, budget: int, least: int = 0
 ) -> list[tuple[np.ndarray, Batch]]:
-    """Return batches of texts of like length with the places they came from, for inference."""
+    """Return batches of texts of like length with the places they came from, for inference.
+
+    A text takes of the budget of tokens what it has, but so many at least.
+    """
     lengths = np.array([len(window.tokens) for window in windows])
     order = np.argsort(lengths, kind="stable")
-    groups = group_by_budget(lengths[order], budget=lambda _: budget)
+    groups = group_by_budget(np.maximum(lengths[order], least), budget=lambda _: budget)
     return [(order[group], flatten([windows[i] for i in order[group]])) for group in groups]
 
 

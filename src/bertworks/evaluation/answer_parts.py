@@ -47,6 +47,7 @@ class Scores:
     examples: int | None = None
     of: str = ""  # which examples they are
     lacking: tuple[str, ...] = ()  # sentences of what these examples do not tell
+    notes: tuple[str, ...] = ()  # sentences of how the scores are to be read
 
     @classmethod
     def of_metrics(
@@ -57,6 +58,7 @@ class Scores:
         examples: int | None = None,
         of: str = "",
         lacking: Sequence[str] = (),
+        notes: Sequence[str] = (),
     ) -> Self:
         """Take scores with the intervals that are known."""
         return cls(
@@ -64,6 +66,7 @@ class Scores:
             examples,
             of,
             tuple(lacking),
+            tuple(notes),
         )
 
     def blocks(self) -> Iterator[Block]:
@@ -78,6 +81,7 @@ class Scores:
         if lost:
             yield Text(f"{', '.join(lost)}: there is no number, so nothing can be said of it.")
         yield from map(Text, map(sentence, self.lacking))
+        yield from (Text(sentence(note), is_note=True) for note in self.notes)
         if any(own.bounds for own in self.scores):
             yield Text("Ranges hold the score with 95 % confidence.", is_note=True)
         if any(own.bounds and own.low == own.high for own in self.scores):

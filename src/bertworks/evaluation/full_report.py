@@ -102,6 +102,7 @@ def answer_parts(
             examples=judge.count,
             of=of,
             lacking=judge.lacking(),
+            notes=judge.notes(),
         ),
         ClassTable.of_labels(judge.label_rows()),
         gallery.confusion(),

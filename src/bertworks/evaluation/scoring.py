@@ -18,6 +18,7 @@ from bertworks.tasks.statistic import distinct, mean_of
 from bertworks.tasks.task import (
     Answer,
     LabelTable,
+    Noted,
     Partial,
     Scored,
     Task,
@@ -76,6 +77,10 @@ class Judge:
             told = "1 answer is" if self.count == 1 else f"{self.count} answers are"
             said.append(f"{told} too few to tell whether chances can be believed")
         return [sentence for sentence in said if sentence]
+
+    def notes(self) -> list[str]:
+        """Return sentences of how the scores are to be read, which are no reason to worry."""
+        return [self._scorer.note] if isinstance(self._scorer, Noted) else []
 
     def absent(self) -> list[str]:
         """Return a sentence about labels that no example has, if there are some."""

@@ -27,15 +27,16 @@ KIND = "generate"
 # What a decoder may have in common with the encoder so that two whole networks say it.
 TOLD = ("copied", "shared")
 READS = {"is_decoder": True, "add_cross_attention": True}
-# Their key -> our option, and by how much theirs is more: they count the piece that all begin with.
+# Their key -> how we search, and by how much theirs is more: they count the piece that all begin
+# with.
 SEARCH = {
     "num_beams": ("beams", 0),
     "length_penalty": ("length_penalty", 0),
     "no_repeat_ngram_size": ("no_repeat", 0),
-    "min_length": ("shortest_reply", 1),
-    "max_length": ("longest_reply", 1),
+    "min_length": ("least", 1),
+    "max_length": ("most", 1),
 }
-NEW = {"min_new_tokens": ("shortest_reply", 0), "max_new_tokens": ("longest_reply", 0)}
+NEW = {"min_new_tokens": ("least", 0), "max_new_tokens": ("most", 0)}
 
 
 def pair_from_hugging_face(
@@ -58,7 +59,7 @@ def pair_from_hugging_face(
     options = {
         "decoder": "shared" if theirs.get("tie_encoder_decoder") else "copied",
         "decoder_layers": _own_layers(config, decoder.num_layers),
-        **_search_from_hugging_face(theirs, path),
+        "writing": _search_from_hugging_face(theirs, path),
     }
     pad_id = theirs.get("pad_token_id")
     return config, {KIND: TaskNote(options=options)}, pad_id_of(read) if pad_id is None else pad_id
@@ -87,11 +88,8 @@ def search_to_hugging_face(
 ) -> dict[str, Any]:
     """Return their generation_config.json: how answers are looked for."""
     (note,) = tasks.values()
-    told = {
-        key: note.options[ours] + more
-        for key, (ours, more) in SEARCH.items()
-        if ours in note.options
-    }
+    writing = note.options.get("writing", {})
+    told = {key: writing[ours] + more for key, (ours, more) in SEARCH.items() if ours in writing}
     return {**_pieces(specials), **told}
 
 
@@ -239,7 +237,7 @@ def _search_from_hugging_face(theirs: dict[str, Any], path: Path) -> dict[str, A
     file = path / "generation_config.json"
     said = {**theirs, **(read_object(file) if file.is_file() else {})}
     return {
-        ours: max(said[key] - more, 0)
+        ours: max(said[key] - more, 0) if more else said[key] - more
         for key, (ours, more) in (SEARCH | NEW).items()
         if said.get(key) is not None
     }

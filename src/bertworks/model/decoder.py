@@ -222,16 +222,17 @@ def refuse_odd(config: EncoderConfig) -> None:
         kind = config.mixer if config.mixer != "attention" else "local attention"
         raise UsageError(
             f"a decoder needs attention to all that was written, but this network has {kind}; "
-            "choose another --size"
+            "choose another --model or --size"
         )
     if not isinstance(config.positions, Learned | Rotary | Waves):
         raise UsageError(
-            "a decoder needs learned or rotary positions, or waves; choose another --size"
+            "a decoder needs learned or rotary positions, or waves; choose another --model or "
+            "--size"
         )
     if config.sharing is not None or config.embedding_size is not None:
         raise UsageError(
             "a decoder has blocks of its own and vectors as wide as they are, which this family "
-            "has not; choose another --size"
+            "has not; choose another --model or --size"
         )
 
 

@@ -49,7 +49,7 @@ def write_sampled(
 ) -> list[list[Written]]:
     """Return one answer to each text, drawn by chance; `names` are what the draws hang on.
 
-    `prompt` is what every answer begins with, [N, P].
+    `prompt` is what every answer begins with, [N, P]. Where nothing has a chance there are none.
     """
     begun = prompt.shape[1]
     for tokens in prompt.T[:-1]:
@@ -64,7 +64,8 @@ def write_sampled(
         logits = search.forbid(draft.step(written[:, -1]).float(), written, begun=begun)
         chances, pieces = chance.probabilities(logits)
         drawn = (chances.double().cumsum(-1) <= draws[:, place, None]).sum(-1, keepdim=True)
-        piece = pieces.gather(1, drawn.clamp(max=pieces.shape[1] - 1))
+        last = (chances > 0).sum(-1, keepdim=True) - 1  # for chances are rounded
+        piece = pieces.gather(1, drawn.minimum(last.clamp(min=0)))
         scores = scores + logits.log_softmax(-1).gather(1, piece).squeeze(1)
         written = torch.cat([written, piece], dim=1)
         is_done = piece.squeeze(1) == search.end
@@ -73,7 +74,8 @@ def write_sampled(
         if not is_done.any():
             continue
         for row in is_done.nonzero().flatten().tolist():
-            found[texts[row]] = [_ended(written[row, begun:].tolist(), scores[row], search)]
+            if scores[row].isfinite():
+                found[texts[row]] = [_ended(written[row, begun:].tolist(), scores[row], search)]
         left = (~is_done).nonzero().flatten()
         if not len(left):
             break

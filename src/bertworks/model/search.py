@@ -15,6 +15,7 @@ from torch import Tensor
 from bertworks.core.errors import UsageError
 
 NEVER = -torch.inf  # the score of what cannot be
+MOST_POWER = 10  # of a length by which scores are divided
 EarlyStop = Literal["full", "likely", "never"]
 
 
@@ -47,7 +48,15 @@ class Search:
             if getattr(self, name) < least:
                 raise UsageError(f"{name} is {getattr(self, name)}; the least is {least}")
         if self.least > self.most:
-            raise UsageError(f"at least {self.least} pieces are asked for, but at most {self.most}")
+            raise UsageError(
+                f"at least {self.least} pieces are asked for, but at most {self.most}; lower the "
+                "shortest reply or raise the longest"
+            )
+        if not -MOST_POWER <= self.length_penalty <= MOST_POWER:
+            raise UsageError(
+                f"length_penalty is {self.length_penalty}; it must lie from {-MOST_POWER} to "
+                f"{MOST_POWER}"
+            )
 
     def forbid(self, chances: Tensor, written: Tensor, *, begun: int) -> Tensor:
         """Take the chance from what may not follow, [R, V], of what was written, [R, L]."""
@@ -57,6 +66,7 @@ class Search:
         if size and written.shape[1] >= size:
             runs = written.unfold(1, size, 1)  # [R, L - size + 1, size]
             is_again = (runs[..., :-1] == written[:, None, written.shape[1] - size + 1 :]).all(-1)
+            is_again &= runs[..., -1] != self.end  # with which an answer may have begun
             rows, places = is_again.nonzero(as_tuple=True)
             chances[rows, runs[rows, places, -1]] = NEVER
         return chances

@@ -42,7 +42,7 @@ class WrittenAnswers:
         """Make sources ready; those that are answered in one way are computed together."""
         writer = as_asked(task, asked)
         num_begun = self._num_begun(writer)
-        room = self._room(writer, num_begun)
+        room = self._room(writer)
         most = num_begun + writer.width * self._most(writer, num_begun)
         key, company = ("task", task.name, *_way(writer)), max(COMPANY // writer.width, 1)
         items, total = list[Item](), 0
@@ -95,10 +95,10 @@ class WrittenAnswers:
             )
         return most
 
-    def _room(self, writer: Generate, num_begun: int) -> int:
+    def _room(self, writer: Generate) -> int:
         """Return how many pieces of a source are read, so that no reply runs out of places."""
         tokenizer, longest = self._predictor.tokenizer, self._predictor.window
-        room = writer.room(tokenizer, longest=longest) - (num_begun if writer.is_prefix else 0)
+        room = writer.room(tokenizer, longest=longest)
         if room < 1:
             raise Failure(
                 "bad_value",

@@ -192,10 +192,18 @@ def _fits(own: Task | None, task: Task, model: TaskModel, tensors: Mapping[str, 
         return False
     if own.options == task.options:
         return True  # and where tensors are missing, that is an error
+    if isinstance(task, Borrower) and not _takes_all(task, model, tensors):
+        return False  # of other parts together it would make a network that never learned
     shapes = {
         f"heads.{task.name}.{n}": p.shape for n, p in model.heads[task.name].named_parameters()
     }
     return all(name in tensors and tensors[name].shape == shapes[name] for name in shapes)
+
+
+def _takes_all(task: Task, model: TaskModel, tensors: Mapping[str, Tensor]) -> bool:
+    """Tell whether a head has a place for everything that a folder has for its task."""
+    known = {f"heads.{task.name}.{name}" for name, _ in model.heads[task.name].named_parameters()}
+    return all(name in known for name in tensors if name.startswith(f"heads.{task.name}."))
 
 
 def _refuse_stranger(tokenizer: Tokenizer, config: EncoderConfig, path: Path) -> None:

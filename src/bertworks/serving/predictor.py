@@ -225,7 +225,9 @@ class Predictor:
         writers = [name for name, one in self.model.tasks.items() if isinstance(one, Generate)]
         found = self.task_named(task or next(iter(writers), None))
         if not isinstance(found, Generate):
-            raise UsageError("this model writes no texts; fine-tune one with --task generate")
+            raise UsageError(
+                f"the task {found.name} writes no texts; fine-tune a model with --task generate"
+            )
         try:
             return found.asked(**how)
         except TypeError as error:

@@ -168,6 +168,8 @@ def _tell_scores(judge: Judge, folder: Path) -> dict[str, Any]:
     found = judge.intervals()
     for sentence in [*judge.lacking(), *judge.absent()]:
         say(f"warning: {sentence}")
+    for sentence in judge.notes():
+        say(sentence)
     if has_no_width(found.values()):
         say(f"warning: {NO_WIDTH}")
     result: dict[str, Any] = {

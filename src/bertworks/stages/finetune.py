@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import isnan, nan
 from pathlib import Path
 from typing import Any
@@ -205,7 +206,9 @@ def _windows(
 ) -> list[list[Features]]:
     tokenizer = opened.tokenizer
     windows = windows_of(task, examples, tokenizer, longest=longest, where=f"{file} line")
-    texts = (window.tokens for own in windows for window in own)
+    flat = [window for own in windows for window in own]
+    replies = (window.reply for window in flat if window.reply is not None)
+    texts = chain((window.tokens for window in flat), replies)
     if warning := unknown_warning(str(file), texts, tokenizer.specials.unknown):
         say(f"warning: {warning}")
     return windows
@@ -239,6 +242,8 @@ def _last_scores(
     for name, judge in scores.judges.items():
         for sentence in [*judge.lacking(), *judge.absent()]:
             say(f"warning: of {name} on dev, {sentence}")
+        for sentence in judge.notes():
+            say(f"of {name} on dev, {sentence}")
     fallen = floors.fallen(scores) if len(learned) > 1 else []
     for sentence in floors.warnings(found.score, fallen):
         say(f"warning: {sentence}")

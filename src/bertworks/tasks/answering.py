@@ -58,7 +58,9 @@ class Answerer:
         answers: list[Answer] = [{}] * len(windows)
         texts = [own[0] for own in windows]  # what is written answers one window
         budget = max(self.machine.batch_tokens // task.width, 1)
-        for places, batch in length_sorted_batches(texts, budget=budget):
+        num_drafts = max(self.machine.draft_tokens // (task.width * task.most), 1)
+        least = -(-budget // num_drafts)  # short texts may have long answers
+        for places, batch in length_sorted_batches(texts, budget=budget, least=least):
             with at_rest(self.model), self.machine.autocast():
                 written = task.write(self.model, batch.to(self.machine.device), self.tokenizer)
             for place, answer in zip(places, written, strict=True):

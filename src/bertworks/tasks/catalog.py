@@ -37,6 +37,7 @@ class Kind:
     learn: Callable[..., Options] | None = None  # what examples and settings tell to `make`
     settings: tuple[str, ...] = ()  # the flags of finetune that `learn` takes
     of_head: tuple[str, ...] = ()  # the options that a head keeps however often it is trained
+    tables: tuple[str, ...] = ()  # the options of which what is not said again stays as it was
     reads_pairs: bool = False  # whether a single text among pairs is a mistake
 
     def forms(self, *, scored: bool = False) -> tuple[str, ...]:
@@ -117,6 +118,7 @@ KINDS: dict[str, Kind] = {
             "longest_reply",
         ),
         of_head=("decoder", "decoder_layers"),
+        tables=("writing",),
     ),
     "embed": Kind(
         Embed,
@@ -182,6 +184,7 @@ def learn_task(
         learned = _ordered(learned, before, partial(row.learn, examples, **settings))
     if before and (before.kind, before.labels) == (kind, tuple(learned.get("labels", ()))):
         kept = {option: before.options[option] for option in row.of_head if option not in settings}
+        kept |= {name: before.options[name] | learned[name] for name in row.tables}
         learned = {**before.options, **learned, **kept}
     return make_task(kind, name=name, **learned)
 

@@ -34,6 +34,8 @@ SHARES: dict[Start, Shares] = {"copied": "nothing", "shared": "all", "fresh": "e
 SEARCH: Options = {"most": 128, "least": 0, "beams": 1, "length_penalty": 1.0, "no_repeat": 0}
 # How the flags of a command name the same.
 FLAGS = {"longest_reply": "most", "shortest_reply": "least", "draw_seed": "seed"}
+# The flags that count something, and the least that each may be.
+WHOLE = {"beams": 1, "no_repeat": 0, "shortest_reply": 0, "longest_reply": 1, "top_k": 0}
 OF_CHANCE = {field.name for field in fields(Chance)}
 
 
@@ -63,6 +65,7 @@ class Generate:
             "decoder_layers": decoder_layers,  # None: as many as the encoder has
             "writing": SEARCH | dict(writing or {}),
         }
+        Search(end=0, **self.options["writing"])  # which refuses what cannot be
 
     def features(
         self, example: SourceExample, tokenizer: Tokenizer, *, longest: int
@@ -71,7 +74,7 @@ class Generate:
         specials, most = tokenizer.specials, min(self.most, longest)
         gold, note = self._gold(example, tokenizer, most=most)
         if self.is_prefix:
-            source = self._source(example, tokenizer, room=self.room(tokenizer, longest=longest))
+            source = self._source(example, tokenizer, room=self._room_beside(tokenizer, longest))
             read, written = [specials.first, *source], [specials.separator, *gold[:-1]]
             tokens = np.array([*read, *written], dtype=np.int32)
             segments = np.repeat((0, specials.second_segment), (len(read), len(written)))
@@ -86,9 +89,10 @@ class Generate:
 
     def room(self, tokenizer: Tokenizer, *, longest: int) -> int:
         """Return how many pieces of a source are read; less than one where the reply takes all."""
-        if self.is_prefix:
-            return longest - 1 - min(self.most, longest)
-        return longest - tokenizer.specials.num_added(pair=False)
+        if not self.is_prefix:
+            return longest - tokenizer.specials.num_added(pair=False)
+        begun = len(tokenizer.ids_of([self.begin])[0]) if self.begin else 0
+        return longest - 1 - min(self.most, longest) - begun
 
     @property
     def is_prefix(self) -> bool:
@@ -104,6 +108,16 @@ class Generate:
     def width(self) -> int:
         """How many answers to a text are written at once."""
         return self.options["writing"]["beams"]
+
+    def _room_beside(self, tokenizer: Tokenizer, longest: int) -> int:
+        """Return how many pieces of a source are read where the answer stands in the same text."""
+        room = self.room(tokenizer, longest=longest)
+        if room < 1:
+            raise UsageError(
+                f"answers of {longest - 1 - room} pieces leave no room for a source, for the "
+                f"network reads both in {longest}; lower --longest-reply"
+            )
+        return room
 
     def _source(self, example: SourceExample, tokenizer: Tokenizer, *, room: int) -> np.ndarray:
         (pieces,) = tokenizer.ids_of([example.source])
@@ -146,8 +160,12 @@ class Generate:
         return f"encoder.{parameter}"
 
     def loss(self, logits: Tensor, target: Target) -> Tensor:
-        """Return the summed cross-entropy over the pieces of the targets."""
-        if not target.smoothing:
+        """Return the summed cross-entropy over the pieces of the targets.
+
+        The fused one writes over the logits, of which R-Drop wants slopes of slopes; there they
+        have the full precision.
+        """
+        if not target.smoothing and logits.dtype != torch.float32:
             return cross_entropy(logits, target.values)
         return functional.cross_entropy(
             logits.float(),
@@ -159,6 +177,9 @@ class Generate:
 
     def asked(self, *, begin: str | None = None, **how: Any) -> "Generate":
         """Return the task that writes in another way: by other beams, or drawn by chance."""
+        _refuse_unlike_whole(how)
+        if not isinstance(begin, str | None):
+            raise UsageError(f"begin is {begin!r}; give the text that answers begin with")
         changed = copy(self)
         named = {FLAGS.get(name, name): value for name, value in how.items() if value is not None}
         drawn = {name: named.pop(name) for name in OF_CHANCE & named.keys()}
@@ -178,6 +199,11 @@ class Generate:
         """Answer each text of a batch."""
         specials, tokens = tokenizer.specials, batch.tokens
         (begin,) = tokenizer.ids_of([self.begin])
+        if specials.unknown in begin:
+            raise UsageError(
+                f"answers cannot begin with {self.begin!r}, for the tokenizer does not know all of "
+                "it; change --begin"
+            )
         begin = [specials.separator if self.is_prefix else specials.first, *begin]
         places = model.config.max_positions - max(batch.prefixes or (0,))
         if len(begin) > places:
@@ -193,7 +219,8 @@ class Generate:
         if self.chance is None:
             found = write_best(draft, prompt, search)
         else:
-            texts = tokens.cpu().split(list(batch.layout.lengths))
+            read = batch.beginnings() if self.is_prefix else batch
+            texts = read.tokens.cpu().split(list(read.layout.lengths))
             names = [str(text.tolist()) for text in texts]
             found = write_sampled(draft, prompt, search, self.chance, names=names)
         return [_answer(begin[1:], own, tokenizer) for own in found]
@@ -230,10 +257,22 @@ def learn_texts(
     decoder_layers: int | None = None,
     **writing: Any,
 ) -> Options:
-    """Return how targets are written, as the flags say."""
+    """Return how targets are written, as far as the flags say."""
     task = Generate(decoder=decoder, decoder_layers=decoder_layers)
     task.scorer()  # which says before training what it needs
-    return task.asked(**writing).options
+    task.asked(**writing)  # which refuses what cannot be
+    said = {FLAGS.get(name, name): value for name, value in writing.items() if value is not None}
+    return task.options | {"writing": said}
+
+
+def _refuse_unlike_whole(how: Mapping[str, Any]) -> None:
+    """Fail where something that is counted is no whole number, or too small."""
+    for name, least in WHOLE.items():
+        value = how.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise UsageError(f"{name} is {value!r}; give a whole number")
+        if value is not None and value < least:
+            raise UsageError(f"{name} is {value}; the least is {least}")
 
 
 def _answer(begin: list[int], found: list[Written], tokenizer: Tokenizer) -> Answer:

@@ -110,6 +110,15 @@ class Partial(Protocol):
 
 
 @runtime_checkable
+class Noted(Protocol):
+    """A scorer whose scores mean different things for different gold."""
+
+    @property
+    def note(self) -> str:
+        """How the scores are to be read."""
+
+
+@runtime_checkable
 class Tunable(Protocol):
     """A task with a threshold or the like, which answers on examples that were not learned set."""
 
@@ -134,6 +143,10 @@ class Writer(Protocol):
     @property
     def width(self) -> int:
         """How many answers to a text are written at once."""
+
+    @property
+    def most(self) -> int:
+        """How many pieces an answer may have."""
 
     def write(self, model: "TaskModel", batch: Batch, tokenizer: Tokenizer) -> list[Answer]:
         """Return the answer to each text of a batch."""

@@ -86,7 +86,7 @@ class TextScorer:
         return {self._first: found[self._first], **found}
 
     @property
-    def lacking(self) -> str:
+    def note(self) -> str:
         """Which words BLEU counts, for it depends on them."""
         if self._is_chinese:
             return (

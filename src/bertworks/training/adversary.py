@@ -44,27 +44,27 @@ class Adversary:
         if self.name == "freelb":
             return self._learn_freely(look, pieces, batch, seed)
         nudge = _still(pieces, batch)
-        losses = _look_and_learn(look, pieces, nudge)
+        losses = _look_and_learn(look, pieces, nudge, batch)
         assert nudge.grad is not None
         if self.name == "fgm":
             away = self.radius * unit(nudge.grad, batch.layout)
-            _look_and_learn(look, pieces, away)
+            _look_and_learn(look, pieces, away, batch)
             return losses
         slope = nudge.grad
         for move in range(self.moves):
             nudge = self._moved(nudge, slope, batch.layout)
             if move + 1 < self.moves:
-                with nudged(pieces, nudge):
+                with nudged(pieces, nudge, of=batch.tokens):
                     total, _ = look()
                 (slope,) = torch.autograd.grad(total, nudge)
-        _look_and_learn(look, pieces, nudge)
+        _look_and_learn(look, pieces, nudge, batch)
         return losses
 
     def _learn_freely(self, look: Look, pieces: nn.Module, batch: Batch, seed: int) -> Losses:
         nudge = self._start(_still(pieces, batch), batch.layout, seed)
         found: list[Losses] = []
         for _ in range(self.moves):
-            found.append(_look_and_learn(look, pieces, nudge, share=1 / self.moves))
+            found.append(_look_and_learn(look, pieces, nudge, batch, share=1 / self.moves))
             assert nudge.grad is not None
             nudge = self._moved(nudge, nudge.grad, batch.layout)
         return {name: sum(one[name] for one in found) / self.moves for name in found[0]}  # type: ignore[misc]
@@ -105,17 +105,23 @@ def word_table(model: nn.Module) -> nn.Module:
 
 
 @contextmanager
-def nudged(pieces: nn.Module, nudge: Tensor) -> Iterator[None]:
-    """Move the vectors that are looked up, for a while."""
-    hook = pieces.register_forward_hook(lambda module, given, vectors: vectors + nudge)
+def nudged(pieces: nn.Module, nudge: Tensor, *, of: Tensor) -> Iterator[None]:
+    """Move the vectors that are looked up of some tokens, for a while; of other ones they stay."""
+
+    def move(module: nn.Module, given: tuple[Tensor], vectors: Tensor) -> Tensor:
+        return vectors + nudge if given[0] is of else vectors
+
+    hook = pieces.register_forward_hook(move)
     try:
         yield
     finally:
         hook.remove()
 
 
-def _look_and_learn(look: Look, pieces: nn.Module, nudge: Tensor, *, share: float = 1.0) -> Losses:
-    with nudged(pieces, nudge):
+def _look_and_learn(
+    look: Look, pieces: nn.Module, nudge: Tensor, batch: Batch, *, share: float = 1.0
+) -> Losses:
+    with nudged(pieces, nudge, of=batch.tokens):
         total, losses = look()
     (share * total).backward()
     return {name: loss.detach() for name, loss in losses.items()}

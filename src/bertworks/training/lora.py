@@ -106,10 +106,15 @@ class ThinPair(nn.Module):
 
 
 def projections(model: nn.Module, on: LoraPlace) -> dict[str, nn.Parameter]:
-    """Return the matrices of attention or feed-forward layers, by name."""
+    """Return the matrices of attention or feed-forward layers, by name.
+
+    Those of a head that writes are not among them, for a head learns as a whole.
+    """
     found: dict[str, nn.Parameter] = {}
     for prefix, module in model.named_modules():
         names: tuple[str, ...] = ()
+        if prefix.startswith("heads."):
+            continue
         if isinstance(module, SelfAttention) and on != "feed-forward":
             names = ("qkv", "output")
         elif isinstance(module, FeedForward) and on != "attention":

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from bertworks.model.decoder import Reading
 from bertworks.model.encoder import FeedForward, SelfAttention
 
 MOMENTUM = 0.95
@@ -82,6 +83,8 @@ def hidden_matrices(model: nn.Module) -> dict[Tensor, int]:
     for module in model.modules():
         if isinstance(module, SelfAttention):
             found |= {module.qkv.weight: 3, module.output.weight: 1}
+        elif isinstance(module, Reading):
+            found |= {module.query.weight: 1, module.kv.weight: 2, module.output.weight: 1}
         elif isinstance(module, FeedForward):
             found |= {module.expand.weight: 2 if module.gated else 1, module.contract.weight: 1}
     return found
