@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 
-EVERY = 5.0  # seconds
+EVERY = 10.0  # seconds
 
 
 class Housekeeping:
