@@ -235,9 +235,8 @@ def test_an_answer_longer_than_the_network_knows_places_is_refused() -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.usefixtures("gpu")
 def test_a_gpu_writes_what_a_cpu_writes() -> None:
-    if not torch.cuda.is_available():
-        pytest.skip("needs a CUDA device")
     network, texts = Network(), draw_texts()
     search = Search(end=END, most=8, beams=3)
     expected = network.answers(texts, search)

@@ -1,6 +1,6 @@
 """Hugging Face's folders of an encoder with a decoder, in the words of the family of both."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from bertworks.interop.descriptions import (
 )
 from bertworks.interop.dialect import PLAIN_ENCODER
 from bertworks.interop.families import DIALECTS
-from bertworks.interop.tensor_names import POOLER, RenamedTensors, rename
+from bertworks.interop.tensor_names import POOLER, NamedTensors, RenamedTensors, rename
 from bertworks.model.config import EncoderConfig
 
 PAIR = "encoder-decoder"  # their model_type of the two together
@@ -107,7 +107,7 @@ def decoder_config(config: EncoderConfig, tasks: Mapping[str, TaskNote]) -> Enco
     return replace(config, num_layers=note.options.get("decoder_layers") or config.num_layers)
 
 
-class PairTensors(Mapping[str, Tensor]):
+class PairTensors(NamedTensors):
     """The tensors of their encoder and decoder under our names."""
 
     def __init__(
@@ -120,7 +120,7 @@ class PairTensors(Mapping[str, Tensor]):
     ) -> None:
         (name,), (note,) = tasks, tasks.values()
         read = RenamedTensors(_Part(theirs, "encoder."), config, tasks={}, pad_id=pad_id)
-        self._found: dict[str, tuple[Mapping[str, Tensor], str]] = {
+        self._parts: dict[str, tuple[Mapping[str, Tensor], str]] = {
             one: (read, one) for one in read
         }
         decoder, written = decoder_config(config, tasks), _Part(theirs, "decoder.")
@@ -132,20 +132,11 @@ class PairTensors(Mapping[str, Tensor]):
             if is_shared:
                 _refuse_unequal(one, read, renamed)
             else:
-                self._found[_in_head(one, name)] = (renamed, one)
+                self._parts[_in_head(one, name)] = (renamed, one)
 
     def __getitem__(self, name: str) -> Tensor:
-        tensors, own = self._found[name]
+        tensors, own = self._parts[name]
         return tensors[own]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
 
 
 def pair_tensors_to_hugging_face(
@@ -171,21 +162,15 @@ def pair_tensors_to_hugging_face(
     }
 
 
-class _Part(Mapping[str, Tensor]):
+class _Part(NamedTensors):
     """The tensors under a prefix, without it."""
 
     def __init__(self, tensors: Mapping[str, Tensor], prefix: str) -> None:
-        self._tensors, self._prefix = tensors, prefix
-        self._names = {n.removeprefix(prefix): n for n in tensors if n.startswith(prefix)}
+        self._tensors = tensors
+        self._parts = {n.removeprefix(prefix): n for n in tensors if n.startswith(prefix)}
 
     def __getitem__(self, name: str) -> Tensor:
-        return self._tensors[self._names[name]]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+        return self._tensors[self._parts[name]]
 
 
 def _in_head(name: str, task: str) -> str:

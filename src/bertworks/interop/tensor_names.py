@@ -1,6 +1,7 @@
 """The tensors of Hugging Face's files under our names, and ours under theirs."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,7 +18,22 @@ SCALED = ("score", "multilabel")  # the kinds whose options belong to their weig
 NOT_WEIGHTS = ("position_ids", "token_type_ids", "inv_freq")  # buffers
 
 
-class RenamedTensors(Mapping[str, Tensor]):
+class NamedTensors(Mapping[str, Tensor]):
+    """Tensors under names, each read when it is asked for."""
+
+    _parts: Mapping[str, Any]  # by our names: what each is made of
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._parts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+
+class RenamedTensors(NamedTensors):
     """Their tensors under our names, joined and cut as ours are; unknown names stay as they are."""
 
     def __init__(
@@ -80,15 +96,6 @@ class RenamedTensors(Mapping[str, Tensor]):
             factor, shift = self._scales[name]
             return (whole.float() - shift) / factor
         return (whole[self._skipped :] if name == PLACES else whole).float()
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._parts
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._parts)
-
-    def __len__(self) -> int:
-        return len(self._parts)
 
 
 def to_hugging_face(
