@@ -306,6 +306,19 @@ def test_looking_across_on_a_gpu_equals_the_plain_formula(gpu, size: int) -> Non
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("size", [40, 64])
+def test_prefixes_on_a_gpu_are_seen_as_the_plain_formula_says(gpu, size: int) -> None:
+    layout = Layout.of((9, 1, 1, 130, 7)).to(gpu.device)
+    sight = Sight(layout, is_causal=True, prefixes=(4, 1, 0, 70, 7))
+    qkv = gpu.draw(148, 3, HEADS, size, seed=1)
+
+    def by_formula(x: Tensor) -> Tensor:
+        return attend_plainly(*x.unbind(1), sight)
+
+    assert gpu.gap(lambda x: attend(x, sight), by_formula, qkv) < 2 * gpu.tolerance
+
+
+@pytest.mark.gpu
 @pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS")  # first in torch's own thread
 @pytest.mark.parametrize("size", [40, 64])
 @pytest.mark.parametrize("longest", [100, 200])

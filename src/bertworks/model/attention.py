@@ -39,6 +39,19 @@ class Sight:
         return total - 1 - self.before
 
     @cached_property
+    def halves(self) -> "tuple[Half, Half]":
+        """The tokens that all others of their text see, and those behind them."""
+        assert self.prefixes is not None
+        lengths, prefixes = self.layout.lengths, torch.tensor(self.prefixes)
+        is_seen = self.before.squeeze(-1).cpu() < prefixes.repeat_interleave(torch.tensor(lengths))
+        rest = tuple(n - prefix for n, prefix in zip(lengths, self.prefixes, strict=True))
+        device = self.layout.starts.device
+        return (
+            Half(is_seen.nonzero().squeeze(-1).to(device), Layout.of(self.prefixes).to(device)),
+            Half((~is_seen).nonzero().squeeze(-1).to(device), Layout.of(rest).to(device)),
+        )
+
+    @cached_property
     def steps(self) -> "Steps":
         """The texts read side by side, a token of each at a time."""
         lengths, places = torch.tensor(self.layout.lengths), self.before.squeeze(-1).cpu()
@@ -46,6 +59,14 @@ class Sight:
         order = torch.argsort(places * len(lengths) + rank.repeat_interleave(lengths))
         device = self.layout.starts.device
         return Steps(order.to(device), order.argsort().to(device), torch.bincount(places))
+
+
+@dataclass(frozen=True)
+class Half:
+    """Some tokens of each text."""
+
+    rows: Tensor  # where they stand in the batch
+    layout: Layout
 
 
 @dataclass(frozen=True)
@@ -129,6 +150,8 @@ def attend(qkv: Tensor, sight: Sight | Recall, *, dropout: float = 0.0) -> Tenso
         q, k = rotate(q, sight.turn.by_token), rotate(k, sight.turn.by_token)
     if sight.kept is not None:
         sight.kept.begin(k, v, sight.layout)
+    if is_half and sight.prefixes is not None and sight.scores is None:
+        return attend_by_halves(q, torch.stack([k, v], dim=1), sight, dropout=dropout)
     return attend_by_run(q, k, v, sight, dropout=dropout)
 
 
@@ -191,6 +214,16 @@ class Memory:
         """Go on with these texts only."""
         self.kv = self.kv.index_select(1, texts)
         self.is_text = None if self.is_text is None else self.is_text[texts]
+
+
+def attend_by_halves(q: Tensor, kv: Tensor, sight: Sight, *, dropout: float = 0.0) -> Tensor:
+    """Let the tokens of prefixes look at each other, and those behind them at all before them."""
+    seen, rest = sight.halves
+    layouts = (seen.layout, seen.layout)
+    first = attend_across_on_gpu(q[seen.rows], kv[seen.rows], *layouts, dropout=dropout)
+    layouts = (rest.layout, sight.layout)
+    last = attend_across_on_gpu(q[rest.rows], kv, *layouts, is_causal=True, dropout=dropout)
+    return torch.cat([first, last])[torch.cat([seen.rows, rest.rows]).argsort()]
 
 
 def attend_by_run(q: Tensor, k: Tensor, v: Tensor, sight: Sight, *, dropout: float = 0.0) -> Tensor:

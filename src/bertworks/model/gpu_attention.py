@@ -53,10 +53,19 @@ def attend_on_gpu(qkv: Tensor, look: Look, *, dropout: float) -> Tensor:
 
 
 def attend_across_on_gpu(
-    q: Tensor, kv: Tensor, readers: Layout, read: Layout, *, dropout: float
+    q: Tensor,
+    kv: Tensor,
+    readers: Layout,
+    read: Layout,
+    *,
+    is_causal: bool = False,
+    dropout: float,
 ) -> Tensor:
-    """Let the tokens of each text look at another, [T, H, K], [S, 2, H, K] -> [T, H, K]."""
-    return _AttendAcross.apply(q, kv, readers, read, dropout)
+    """Let the tokens of each text look at another, [T, H, K], [S, 2, H, K] -> [T, H, K].
+
+    If causal, the last of each see all, the ones before them one less, and so on.
+    """
+    return _AttendAcross.apply(q, kv, readers, read, is_causal, dropout)
 
 
 class _AttendShort(Function):
@@ -157,12 +166,13 @@ class _AttendAcross(Function):
 
     @staticmethod
     def forward(
-        ctx: Any, q: Tensor, kv: Tensor, readers: Layout, read: Layout, dropout: float
+        ctx: Any, q: Tensor, kv: Tensor, readers: Layout, read: Layout, *how: Any
     ) -> Tensor:
-        ctx.lengths = (readers.starts, read.starts, readers.longest, read.longest)
-        ctx.dropout = dropout
+        is_causal, dropout = how
+        lengths = (readers.starts, read.starts, readers.longest, read.longest)
+        ctx.how = (*lengths, dropout, is_causal)
         out, log_sums, *chance, _ = torch.ops.aten._flash_attention_forward(
-            q, *kv.unbind(1), *ctx.lengths, dropout, False, return_debug_mask=False
+            q, *kv.unbind(1), *ctx.how, return_debug_mask=False
         )
         ctx.save_for_backward(q, kv, out, log_sums, *chance)
         return out
@@ -171,10 +181,9 @@ class _AttendAcross(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         q, kv, out, log_sums, *chance = ctx.saved_tensors
         q_grad, *grads = torch.ops.aten._flash_attention_backward(
-            grad.contiguous(), q, *kv.unbind(1), out, log_sums, *ctx.lengths, ctx.dropout, False,
-            *chance,
-        )  # fmt: skip
-        return q_grad, torch.stack(grads, dim=1), None, None, None
+            grad.contiguous(), q, *kv.unbind(1), out, log_sums, *ctx.how, *chance
+        )
+        return q_grad, torch.stack(grads, dim=1), None, None, None, None
 
 
 def _make_out(ctx: Any, qkv: Tensor, look: Look, dropout: float) -> Tensor:
