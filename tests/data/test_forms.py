@@ -229,3 +229,11 @@ def test_labels_are_a_list_or_a_text_with_strokes_between_them(
 ) -> None:
     found = make_example({"text": "x", "labels": written}, 1, form="labels")
     assert found == TextExample("x", labels=expected, line=1)
+
+
+def test_a_column_without_a_name_is_called_by_its_number() -> None:
+    columns = {"source": "1", "target": "2"}
+    for row, said in (({"1": " ", "2": "b"}, "column 1 is empty"), ({"1": "a"}, "no column 2 (")):
+        with pytest.raises(DataError) as refused:
+            make_example(row, 3, form="target", columns=columns)
+        assert str(refused.value).startswith(said)

@@ -19,12 +19,14 @@ from bertworks.evaluation.answer_parts import (
     Scores,
     wilson,
 )
+from bertworks.evaluation.full_report import Report
 from bertworks.evaluation.report_blocks import (
     Cards,
     Diagonal,
     Estimate,
     Examples,
     Forest,
+    Heading,
     Matrix,
     Piece,
     Shown,
@@ -187,6 +189,19 @@ def test_errors_are_counted_and_their_marks_explained() -> None:
     assert "green" not in said(Errors((plain,), 3))
     assert "green" in said(Errors((marked,), 1))
     assert blocks_of(Errors((marked,), 1), Examples)
+
+
+def test_written_texts_have_words_of_their_own_for_what_is_worst() -> None:
+    shown = Shown(3, {"": (Piece("a"),)}, "x", "y", chrf=0.25)
+    part = Errors((shown,), 2, are_texts=True)
+    assert [own.text for own in blocks_of(part, Heading)] == [
+        "Worst answers, the lowest chrF first"
+    ]
+    assert "2 answers are not as a reference, of which 1 are shown." in said(part)
+    assert said(Errors((), 0, are_texts=True)) == "Every text is as a reference."
+    report = Report(title="t", parts=[part])
+    assert "<span>chrF 0.250</span>" in report.html()
+    assert "- line 3, chrF 0.250: gold **x**" in report.markdown()
 
 
 def test_pairs_of_words_are_a_table() -> None:

@@ -124,6 +124,18 @@ def test_a_written_text_is_shown_below_its_source_and_counts_as_no_pair() -> Non
     assert (shown.gold, shown.answer) == ("Eine Katze.", "Katze")
 
 
+def test_written_texts_are_shown_by_their_chrf_the_lowest_first() -> None:
+    gallery = Gallery()
+    assert gallery.errors().are_texts is False
+    for line, score in enumerate((0.5, 0.125, 1.0, 0.75), 1):
+        example = SourceExample("A cat.", ("Eine Katze.",), line=line)
+        gallery.add(example, {"text": "Katze"}, Verdict("Eine Katze.", "Katze", score))
+    errors = gallery.errors()
+    assert (errors.are_texts, errors.total) == (True, 3)
+    assert [(view.line, view.chrf) for view in errors.views] == [(2, 0.125), (1, 0.5), (4, 0.75)]
+    assert view_of(TextExample("t"), {}, Verdict("a", "b", 0.0)).chrf is None
+
+
 def test_long_words_of_gold_and_answer_are_cut() -> None:
     shown = view_of(TextExample("t"), {}, Verdict("g" * 100_000, "a", 0.0))
     assert len(shown.gold) == 300

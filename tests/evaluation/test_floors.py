@@ -14,7 +14,13 @@ from bertworks.data.examples import (
     TextExample,
 )
 from bertworks.evaluation.dev_scores import DevSet
-from bertworks.evaluation.floors import Floors, SeedScores, has_collapsed, majority_metrics
+from bertworks.evaluation.floors import (
+    Floors,
+    SeedScores,
+    has_collapsed,
+    is_told_collapsed,
+    majority_metrics,
+)
 from bertworks.tasks.answering import windows_of
 from bertworks.tasks.catalog import make_task
 from bertworks.tasks.task import Task
@@ -86,13 +92,9 @@ def test_questions_of_which_some_have_no_answer_get_none(floor) -> None:
     assert floor(make_task("answer", nullable=True), [questions()] * 2) == {}
 
 
-def test_sources_all_get_the_commonest_target(tokenizer: Tokenizer) -> None:
+def test_texts_that_are_written_have_no_floor(tokenizer: Tokenizer) -> None:
     examples = [SourceExample(f"s {n}", (("a cat", "a dog")[n > 2],)) for n in range(5)]
-    task = make_task("generate")
-    found = majority_metrics(task, DevSet(examples, []), tokenizer)
-    assert found["exact_match"] == 0.6
-    assert 0 < found["rougeL"] < 1
-    assert majority_metrics(task, DevSet(examples[:3], []), tokenizer) == {}
+    assert majority_metrics(make_task("generate"), DevSet(examples, []), tokenizer) == {}
 
 
 def test_gold_that_is_all_alike_has_no_floor_for_one_answer_is_right(floor) -> None:
@@ -113,6 +115,14 @@ def test_a_run_has_collapsed_at_its_floor_or_without_a_number() -> None:
     assert not has_collapsed(-1.0, None)
 
 
+def test_what_was_saved_of_a_training_tells_whether_it_has_collapsed() -> None:
+    assert is_told_collapsed({"dev_floor": 0.5}, 0.5)
+    assert not is_told_collapsed({"dev_floor": 0.5}, 0.6)
+    assert is_told_collapsed({"dev_floor": None, "one_text_for_all": True}, 0.6)
+    assert not is_told_collapsed({"dev_floor": None}, 0.0)
+    assert not is_told_collapsed({}, 0.1)  # of a model from before there were floors
+
+
 def test_seeds_are_summed_up_with_those_that_collapsed() -> None:
     scores = SeedScores({3: 0.5, 4: 0.9, 5: 0.7}, floor=0.5)
     assert (scores.best, scores.collapsed) == (4, [3])
@@ -121,6 +131,12 @@ def test_seeds_are_summed_up_with_those_that_collapsed() -> None:
     torn = SeedScores({0: math.nan, 1: 0.1})
     assert (torn.best, torn.collapsed) == (1, [0])
     assert SeedScores({0: 0.4}).deviation == 0
+
+
+def test_a_seed_that_writes_one_text_for_all_is_the_best_of_nothing() -> None:
+    scores = SeedScores({0: 0.3, 1: 0.1, 2: 0.2}, floor=0.0, alike=[0])
+    assert (scores.best, scores.collapsed) == (2, [0])
+    assert SeedScores({0: 0.3, 1: 0.1}, alike=[0, 1]).best == 0
 
 
 def test_a_seed_without_a_number_leaves_no_mean_and_no_deviation() -> None:
@@ -141,3 +157,6 @@ def test_a_task_by_itself_and_the_whole_run_are_named_where_they_have_collapsed(
         "this run has collapsed: its score on dev is nan, it is no number"
     ]
     assert list(floors.warnings(None, [])) == []
+    assert list(floors.warnings(0.6, [], are_alike=True)) == [
+        "this run has collapsed: nearly all texts that are written are one and the same on dev"
+    ]

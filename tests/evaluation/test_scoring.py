@@ -216,7 +216,12 @@ def test_a_network_is_judged_by_the_threshold_that_suits_it(config, tokenizer, m
 def test_how_scores_are_to_be_read_is_no_warning() -> None:
     judge = Judge(Generate())
     for source in ("a", "b"):
-        judge.add(SourceExample(source, ("one two",)), {"text": "one"})
+        judge.add(SourceExample(source, ("one two three four",)), {"text": "one"})
     assert judge.lacking() == []
     assert judge.notes() == ["BLEU is of sacrebleu's tokenization 13a"]
+    short = Judge(Generate())
+    for source in ("a", "b"):
+        short.add(SourceExample(source, ("one two",)), {"text": "one"})
+    assert [said[:30] for said in short.lacking()] == ["no reference has four words, w"]
+    assert short.notes() == []
     assert Judge(Classify(["a", "b"])).notes() == []

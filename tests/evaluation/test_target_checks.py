@@ -5,7 +5,7 @@ import pytest
 from bertworks.data.examples import SourceExample, TextExample
 from bertworks.evaluation.data_check import look, make_checks
 from bertworks.evaluation.findings import Finding
-from bertworks.evaluation.target_checks import TargetCheck, TargetPieceCheck
+from bertworks.evaluation.target_checks import TargetCheck, TargetPieceCheck, folded_warning
 from bertworks.tokenizer.learn import learn_wordpiece
 
 SENTENCES = [f"number {n} of a few words" for n in range(30)]
@@ -66,11 +66,30 @@ def test_sides_over_the_limit_and_unknown_pieces_are_told_apart(tokenizer) -> No
     told = found(TargetPieceCheck(tokenizer, longest=10), *examples, TextExample("a"))
     assert told["long sources"].places.first == [("a.tsv", 2)]
     assert told["long targets"].places.first == [("a.tsv", 3)]
-    assert "1 target of more than 8 pieces" in told["long targets"].said
+    assert "1 target of more than 8 pieces, of which finetune" in told["long targets"].said
+    assert "1 source of more than 8 pieces, more than the" in told["long sources"].said
     assert told["unknown pieces in targets"].severity == "warning"
     assert "can never be written, in 1 row" in told["unknown pieces in targets"].said
     assert "unknown pieces in sources" not in told
     assert told["sources in pieces"].details[0]["100 %"] == "9"
+
+
+def test_capital_letters_that_a_tokenizer_folds_are_said_of_targets_alone(tokenizer) -> None:
+    folding = learn_wordpiece(lambda: SENTENCES, size=90, cased=False)
+    examples = [
+        SourceExample("Few", ("few",), line=1),
+        SourceExample("few", ("few", "A few"), line=2),
+        SourceExample("Few", line=3),
+        TextExample("A"),
+    ]
+    finding = found(TargetPieceCheck(folding, longest=10), *examples)["capital letters"]
+    assert finding.places.first == [("a.tsv", 2)]
+    assert "1 row with targets that have capital letters" in finding.said
+    said = folded_warning("train.tsv", examples, folding)
+    assert said is not None
+    assert said.startswith("train.tsv: 1 row with targets that have capital letters, which the tok")
+    assert "capital letters" not in found(TargetPieceCheck(tokenizer, longest=10), *examples)
+    assert folded_warning("train.tsv", examples, tokenizer) is None
 
 
 def test_the_same_source_in_two_files_is_a_leak_but_two_wordings_are_no_conflict() -> None:

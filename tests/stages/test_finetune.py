@@ -853,7 +853,7 @@ def test_the_report_of_several_seeds_shows_them_side_by_side(
 def test_a_model_that_writes_says_what_is_unknown_in_targets_and_how_bleu_counts(
     finetune_words: Words, write_rows: Write, tmp_path: Path, command: Run
 ) -> None:
-    rows = [{"source": f"the cat {n}", "target": "the ☃ dog"} for n in range(4)]
+    rows = [{"source": f"the cat {n}", "target": "the ☃ dog sat"} for n in range(4)]
     file = write_rows(tmp_path / "rows.jsonl", rows)
     words = finetune_words(tmp_path / "run", train=file, dev=file, task="generate")
     ended = command(*words, "--epochs", 1, "--longest-reply", 5)
@@ -861,3 +861,25 @@ def test_a_model_that_writes_says_what_is_unknown_in_targets_and_how_bleu_counts
     assert "of the pieces of" in ended.err
     said = [line for line in ended.err.splitlines() if "BLEU" in line]
     assert said == ["of generate on dev, BLEU is of sacrebleu's tokenization 13a"]
+
+
+def test_a_writer_below_one_good_text_has_not_collapsed_but_one_that_repeats_itself_has(
+    finetune_words: Words, write_rows: Write, tmp_path: Path, command: Run
+) -> None:
+    told = {"river": "boat fish swim bank", "engine": "wheel motor road drive"}
+    known = [{"source": source, "target": target} for source, target in told.items()]
+    other = [{"source": source, "target": "harbour water brake garage"} for source in told]
+    train = write_rows(tmp_path / "train.jsonl", known * 12)
+    dev = write_rows(tmp_path / "dev.jsonl", [*known, *other * 3])  # one text for all gets 0.75
+    flags = {"train": train, "dev": dev, "longest_reply": 8}
+    weak = command(*finetune_words(tmp_path / "weak", **flags, epochs=8, lr=0.003), "--json")
+    assert json.loads(weak.out)["dev_bleu"] == pytest.approx(0.25)
+    assert "collapsed" not in weak.err
+    ended = command(*finetune_words(tmp_path / "same", **flags, epochs=1, lr=1e-9, seeds=2))
+    words = "nearly all texts that are written are one and the same"
+    assert f"warning: this run has collapsed: {words} on dev" in ended.err
+    assert f"all 2 seeds have collapsed: {words}, and dev bleu is 0.0000, 0.0000; look" in ended.err
+    assert ended.code == 1
+    saved = json.loads((tmp_path / "same" / "seed-1" / "bertworks.json").read_text())
+    assert saved["one_text_for_all"] is True
+    assert "one_text_for_all" not in json.loads((tmp_path / "weak" / "bertworks.json").read_text())

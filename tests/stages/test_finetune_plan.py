@@ -189,6 +189,19 @@ def test_no_block_is_drawn_below_a_head_that_goes_on_or_is_kept(
     assert recipe.reinit == drawn
 
 
+@pytest.mark.parametrize("way", ["copied", "shared", "fresh", "prefix"])
+def test_no_block_of_a_network_that_writes_is_drawn_unless_somebody_says(
+    way: str, judge_of_moods: Path, capsys
+) -> None:
+    for tasks in ([make_task("generate", decoder=way)], [NEW, make_task("generate", decoder=way)]):
+        opened = open_model(judge_of_moods, tasks=tasks)
+        recipe = recipe_for(asked_for(), opened, num_examples=50, steps_per_epoch=2)
+        assert (recipe.reinit, recipe.epochs) == (0, 20)
+        assert "few examples (50, below 5,000): 20 epochs; --epochs" in capsys.readouterr().err
+        asked = recipe_for(asked_for(reinit=2), opened, num_examples=50, steps_per_epoch=2)
+        assert asked.reinit == 2
+
+
 def test_a_recipe_is_said_only_where_it_decides_something(judge_of_moods: Path, capsys) -> None:
     opened = open_model(judge_of_moods, tasks=[KNOWN])
     for flags, is_said in (({"epochs": 4}, False), ({}, True), ({"reinit": 0}, True)):

@@ -157,6 +157,21 @@ def test_an_example_that_a_task_cannot_read_is_named_by_its_line(tokenizer) -> N
         )
 
 
+def test_an_example_that_may_be_refused_has_no_windows(tokenizer) -> None:
+    examples = [SourceExample(text, line=n) for n, text in enumerate(("cat", "cat " * 9, "dog"), 4)]
+    refused: list[tuple[int, str]] = []
+    windows = windows_of(
+        Generate(),
+        examples,
+        tokenizer,
+        longest=7,
+        refuse=lambda example, error: refused.append((example.line, str(error))),
+    )
+    assert [len(own) for own in windows] == [1, 0, 1]
+    ((line, reason),) = refused
+    assert (line, reason[:37]) == (5, "the source has 9 pieces, but 5 are re")
+
+
 def test_broken_weights_give_no_answer(config, tokenizer, machine) -> None:
     task = make_task("classify", LABELS)
     model = TaskModel(config, [task], seed=3, deviation=0.3)

@@ -200,3 +200,17 @@ def test_texts_are_written_as_before_but_for_what_is_said_again() -> None:
     assert (again.options["writing"]["beams"], again.options["writing"]["most"]) == (2, 20)
     with pytest.raises(UsageError, match="at least 21 pieces are asked for, but at most 20"):
         learn_task("generate", examples, before=first, shortest_reply=21)
+
+
+@pytest.mark.parametrize(("decoder", "layers"), [("copied", 1), ("fresh", None), ("shared", None)])
+def test_another_decoder_begins_anew_with_its_own_number_of_layers(
+    decoder: str, layers: int | None
+) -> None:
+    examples = [SourceExample("a", ("b",))]
+    first = learn_task("generate", examples, decoder="copied", decoder_layers=1)
+    again = learn_task("generate", examples, before=first, decoder=decoder)
+    assert (again.options["decoder"], again.options["decoder_layers"]) == (decoder, layers)
+    more = learn_task("generate", examples, before=first, decoder_layers=3)
+    assert (more.options["decoder"], more.options["decoder_layers"]) == ("copied", 3)
+    with pytest.raises(UsageError, match="leave out --decoder-layers"):
+        learn_task("generate", examples, before=first, decoder="prefix", decoder_layers=1)

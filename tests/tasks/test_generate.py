@@ -86,6 +86,13 @@ def test_a_source_that_fills_its_room_is_read_and_one_piece_more_is_refused(
         task.features(SourceExample("cat " * (room + 1)), tokenizer, longest=67)
 
 
+def test_a_target_of_which_the_tokenizer_knows_nothing_is_refused(tokenizer: Tokenizer) -> None:
+    for way in WAYS:
+        task = Generate(decoder=way, writing=SHORT)
+        with pytest.raises(DataError, match="the target holds nothing that the tokenizer knows"):
+            task.features(SourceExample("the cat", ("\u200b",)), tokenizer, longest=67)
+
+
 def test_without_a_target_nothing_is_asked_for(tokenizer: Tokenizer) -> None:
     for way in WAYS:
         task = Generate(decoder=way, writing=SHORT)
@@ -99,7 +106,7 @@ def test_a_source_beyond_the_network_is_refused_and_a_long_target_is_told(
     long = SourceExample("cat " * 100, ("dog",))
     with pytest.raises(DataError, match="the source has 100 pieces, but 65 are read"):
         Generate().features(long, tokenizer, longest=67)
-    with pytest.raises(DataError, match="but 54 are read"):
+    with pytest.raises(DataError, match="but 54 are read; shorten it, lower --longest-reply"):
         Generate(decoder="prefix", writing=SHORT).features(long, tokenizer, longest=67)
     (window,) = Generate(writing=SHORT).features(
         SourceExample("dog", ("cat " * 30,)), tokenizer, longest=67
@@ -215,11 +222,23 @@ def test_the_loss_is_summed_and_smoothed(make_model, tokenizer: Tokenizer) -> No
         ({"begin": 5}, "begin is 5; give the text"),
         ({"shortest_reply": 9, "longest_reply": 5}, "at least 9 pieces"),
         ({"temperature": 0.0}, "temperature is 0.0"),
+        ({"temperature": "hot"}, "temperature is 'hot'; give a number"),
+        ({"length_penalty": True}, "length_penalty is True; give a number"),
+        ({"draw_seed": 0.5}, "draw_seed is 0.5; give a whole number"),
+        ({"warmth": 1}, "texts are not written by 'warmth'; what is known: beams, no_repeat, "),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(how: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         Generate().asked(**how)
+
+
+def test_what_is_drawn_needs_no_beams_though_they_are_saved() -> None:
+    saved = Generate(writing={"beams": 4})
+    assert saved.asked(temperature=0.5).width == 1
+    assert saved.asked(length_penalty=2).width == 4
+    with pytest.raises(UsageError, match="or found by 4 beams, not both"):
+        saved.asked(temperature=0.5, beams=4)
 
 
 def test_flags_become_options_that_are_saved() -> None:

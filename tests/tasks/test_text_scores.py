@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bertworks.data.examples import SourceExample
-from bertworks.tasks.task import Noted, Scorer
+from bertworks.tasks.task import Alike, Noted, Partial, Scorer
 from bertworks.tasks.text_scores import TextScorer
 
 ROWS = [
@@ -16,8 +16,8 @@ ROWS = [
 ]
 
 
-def scored(rows: list[tuple[str, tuple[str, ...], str]], **options) -> TextScorer:
-    scorer = TextScorer(**options)
+def scored(rows: list[tuple[str, tuple[str, ...], str]]) -> TextScorer:
+    scorer = TextScorer()
     for source, targets, text in rows:
         scorer.add(SourceExample(source, targets), {"text": text})
     return scorer
@@ -34,12 +34,9 @@ def test_a_verdict_shows_the_first_reference_and_scores_by_characters() -> None:
     assert [verdict.score for verdict in verdicts] == pytest.approx([0.4523, 0, 1], abs=0.001)
 
 
-def test_the_first_score_is_the_one_that_is_asked_for() -> None:
+def test_the_first_score_is_bleu() -> None:
     names = ["bleu", "chrf", "rouge1", "rouge2", "rougeL", "exact_match", "length_ratio"]
     assert list(scored(ROWS).metrics()) == names
-    by_rouge = scored(ROWS, first="rouge").metrics()
-    assert list(by_rouge) == ["rougeL", *(name for name in names if name != "rougeL")]
-    assert by_rouge == scored(ROWS).metrics()
 
 
 def test_exact_match_and_the_ratio_of_lengths_are_counted() -> None:
@@ -82,3 +79,34 @@ def test_chinese_references_are_told_by_most_of_their_letters() -> None:
     mostly_other = scored([*rows, *ROWS])
     assert "tokenization 13a" in mostly_other.note
     assert mostly_other.metrics()["bleu"] != chinese.metrics()["bleu"]
+
+
+def test_bleu_is_not_told_where_no_reference_has_four_words() -> None:
+    short = [("a", ("Guten Tag.", "Hallo"), "Guten Tag."), ("b", ("Nein",), "Ja")]
+    scorer = scored(short)
+    assert isinstance(scorer, Partial)
+    assert next(iter(scorer.metrics())) == "chrf"
+    assert "bleu" not in scorer.metrics()
+    assert scorer.lacking.startswith("no reference has four words")
+    assert scorer.note == ""
+    for more in (("c", ("Eins", "Eins zwei drei vier"), ""), ("c", ("我们学习",), "")):
+        longer = scored([*short[1:], more] if more[1][0] == "Eins" else [more])
+        assert next(iter(longer.metrics())) == "bleu"
+        assert longer.lacking == ""
+    assert scored([("c", ("北京",), "北京")]).lacking
+    assert scored([]).lacking == ""
+
+
+def test_nearly_all_texts_are_alike_only_where_their_references_are_not() -> None:
+    def are_alike(texts: list[str], golds: list[str]) -> bool:
+        scorer = scored([("a", (gold,), text) for text, gold in zip(texts, golds, strict=True)])
+        assert isinstance(scorer, Alike)
+        return scorer.are_alike
+
+    golds = [f"dog {n}" for n in range(10)]
+    assert are_alike(["cat"] * 10, golds)
+    assert are_alike(["cat"] * 9 + ["dog"], golds)
+    assert not are_alike(["cat"] * 8 + ["dog", "sun"], golds)
+    assert not are_alike(["cat"] * 10, ["dog"] * 9 + ["sun"])
+    assert not are_alike(["cat"], ["dog"])
+    assert not are_alike([], [])

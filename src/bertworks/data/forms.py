@@ -58,7 +58,7 @@ class Row:
         """Return the text of a column."""
         found = self.value(name)
         if not isinstance(found, str) or not found.strip():
-            raise DataError(f"{self._named(name)!r} is empty or not a string")
+            raise DataError(f"{self._said(name)} is empty or not a string")
         if not is_unicode(found):
             raise DataError("a value holds half of a surrogate pair")
         return found
@@ -92,7 +92,7 @@ class Row:
         labels = [label for label in named if label is not None and is_unicode(label)]
         if len(labels) < len(named):
             raise DataError(
-                f"{self._named(name)!r} is {found!a:.60}; a label is a string, a whole number or "
+                f"{self._said(name)} is {found!a:.60}; a label is a string, a whole number or "
                 "true/false"
             )
         return tuple(dict.fromkeys(labels))
@@ -105,7 +105,7 @@ class Row:
         except (TypeError, ValueError, OverflowError):
             number = math.nan
         if not math.isfinite(number):
-            raise DataError(f"{self._named(name)!r} is {found!r:.60}; it must be a finite number")
+            raise DataError(f"{self._said(name)} is {found!r:.60}; it must be a finite number")
         return number
 
     def joined(self, name: str) -> str:
@@ -127,27 +127,32 @@ class Row:
 
     def _require_texts(self, name: str, found: list[Any]) -> tuple[str, ...]:
         if not found:
-            raise DataError(f"{self._named(name)!r} is empty")
+            raise DataError(f"{self._said(name)} is empty")
         for item in found:
             if not isinstance(item, str) or not item.strip() or not is_unicode(item):
-                raise DataError(f"{self._named(name)!r} holds {item!r:.60}, which is no text")
+                raise DataError(f"{self._said(name)} holds {item!r:.60}, which is no text")
         return tuple(found)
 
     def items(self, name: str) -> list[Any]:
         """Return a list."""
         found = self.value(name)
         if not isinstance(found, list | tuple):
-            raise DataError(f"{self._named(name)!r} is {found!r:.60}; it must be a list")
+            raise DataError(f"{self._said(name)} is {found!r:.60}; it must be a list")
         return list(found)
 
     def _missing(self, name: str) -> DataError:
         if self._named(name) in self._values:
-            return DataError(f"{self._named(name)!r} is empty")
+            return DataError(f"{self._said(name)} is empty")
         found = ", ".join(self._values) or "nothing"
-        return DataError(f"no {self._named(name)!r} (found {found})")
+        return DataError(f"no {self._said(name)} (found {found})")
 
     def _named(self, name: str) -> str:
         return self._columns.get(name, name)
+
+    def _said(self, name: str) -> str:
+        """Say which column is meant: by its name, or by its number where it has none."""
+        named = self._named(name)
+        return f"column {named}" if named.isdecimal() else repr(named)
 
 
 def label_name(label: Any) -> str | None:

@@ -1,7 +1,6 @@
 """Files of labelled data as examples, whatever layout they have."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +35,24 @@ def read_examples(
 
 
 def only_pairs(file: Path, examples: Sequence[Any], quarantine: Quarantine) -> list[Any]:
-    """Return the examples that have a second text; the others go to the quarantine."""
-    pairs = [example for example in examples if example.text_b is not None]
-    own = Quarantine(num_good=len(pairs))
-    for example in examples:
-        if example.text_b is None:
-            own.add(file, example.line, "no 'text_b', but the task reads two texts")
-    own.check(remedy=REMEDY)
-    quarantine.take(replace(own, num_good=0))  # these were counted when they were read
-    return pairs
+    """Return the examples that have a second text; the others go to the quarantine of the file."""
+    reason = "no 'text_b', but the task reads two texts"
+    alone = ((example, reason) for example in examples if example.text_b is None)
+    set_aside(file, alone, quarantine, remedy=REMEDY)
+    return [example for example in examples if example.text_b is not None]
+
+
+def set_aside(
+    file: Path,
+    refused: Iterable[tuple[Any, str]],
+    quarantine: Quarantine,
+    *,
+    remedy: str = "mend the file and try again",
+) -> None:
+    """Move examples that seemed good into the quarantine of their file, each with its reason."""
+    for example, reason in refused:
+        quarantine.recall(file, example.line, reason)
+    quarantine.check(remedy=remedy)
 
 
 def stream_examples(

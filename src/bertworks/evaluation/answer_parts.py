@@ -234,22 +234,25 @@ class Confidence:
 
 @dataclass(frozen=True)
 class Errors:
-    """The worst answers."""
+    """The worst answers: the surest mistakes, or the texts that are farthest from their gold."""
 
     key: ClassVar[str] = "errors"
     views: tuple[Shown, ...]
     total: int
+    are_texts: bool = False  # that were written
 
     def blocks(self) -> Iterator[Block]:
         """Show them in their texts."""
-        yield Heading("Worst answers, the surest first")
+        order = "the lowest chrF first" if self.are_texts else "the surest first"
+        yield Heading(f"Worst answers, {order}")
         if not self.views:
-            yield Text("No answer is wrong.")
+            yield Text("Every text is as a reference." if self.are_texts else "No answer is wrong.")
             return
         few = len(self.views) < self.total
         shown = f", of which {len(self.views)} are shown" * few
         counted = "1 answer is" if self.total == 1 else f"{self.total:,} answers are"
-        yield Text(f"{counted} not wholly right{shown}.", is_note=True)
+        wrong = "not as a reference" if self.are_texts else "not wholly right"
+        yield Text(f"{counted} {wrong}{shown}.", is_note=True)
         pieces = [p for view in self.views for text in view.texts.values() for p in text]
         if any(piece.gold or piece.answer for piece in pieces):
             yield Text(

@@ -36,6 +36,7 @@ class Gallery:
     pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
     is_matrix: bool = True  # so far all pairs are of single labels
     num_wrong: int = 0
+    are_texts: bool = False  # that were written
     _worst: list[tuple[float, float, int, Shown]] = field(default_factory=list)
     _numbers: Any = field(default_factory=count)
 
@@ -43,6 +44,7 @@ class Gallery:
         """Look at one answer."""
         found = label_pairs(example, answer, verdict)
         self.is_matrix = self.is_matrix and found is not None
+        self.are_texts = isinstance(example, SourceExample)
         for pair in found or [(verdict.gold, verdict.given)] * (found is None):
             if pair in self.pairs or len(self.pairs) < MOST_COUNTED:
                 self.pairs[pair] += 1
@@ -67,9 +69,9 @@ class Gallery:
         return Pairs(tuple((gold, given, times) for (gold, given), times in common))
 
     def errors(self) -> Errors:
-        """Return the worst answers, the surest first."""
+        """Return the worst answers, of those that are as bad the surest first."""
         views = [entry[-1] for entry in sorted(self._worst, key=lambda own: own[:3], reverse=True)]
-        return Errors(tuple(views), self.num_wrong)
+        return Errors(tuple(views), self.num_wrong, self.are_texts)
 
 
 def label_pairs(example: Any, answer: Answer, verdict: Verdict) -> list[tuple[str, str]] | None:
@@ -93,7 +95,9 @@ def view_of(example: Any, answer: Answer, verdict: Verdict) -> Shown:
     if isinstance(example, TaggedExample):
         gold, given = _said_of_spans(example, answer)
     sure = None if verdict.certainty == 1 else verdict.certainty
-    return Shown(example.line, marked_texts(example, answer), _short(gold), _short(given), sure)
+    near = verdict.score if isinstance(example, SourceExample) else None
+    texts = marked_texts(example, answer)
+    return Shown(example.line, texts, _short(gold), _short(given), sure, near)
 
 
 def marked_texts(example: Any, answer: Answer) -> dict[str, Sequence[Piece]]:

@@ -1,11 +1,13 @@
-"""The score of one and the same answer for all: at or below it a run has collapsed."""
+"""The score of one and the same answer for all: at or below it a run has collapsed.
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+So has one that writes, if nearly all of its texts are one and the same.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from statistics import fmean, stdev
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -21,6 +23,8 @@ OF_WORDS = {"tag", "intent_slots"}
 WITH_FLOOR = OF_ONE_LABEL | OF_WORDS | {"multilabel", "score"}
 MOST_TRIED = 5  # labels, the most frequent ones
 FLOOR_WORDS = "one and the same answer for all scores"
+ALIKE_WORDS = "nearly all texts that are written are one and the same"
+ONE_TEXT = "one_text_for_all"  # what is saved of a model whose texts on dev are nearly all the same
 SURE = 1e4  # the logit of a label that is always given
 
 
@@ -29,14 +33,12 @@ def majority_metrics(task: Task, dev: DevSet, tokenizer: Tokenizer) -> dict[str,
 
     Of single labels the most frequent ones are tried; words get their most frequent tag, several
     labels each its general chance, numbers their mean, which correlates with nothing, questions
-    of which some have no answer get none, and sources the commonest target. Other tasks whose
-    answers lie in their own texts have no such answer, and where all gold is alike it is the right
-    one, so that nothing is told by it.
+    of which some have no answer get none. Other tasks whose answers lie in their own texts have no
+    such answer, and where all gold is alike it is the right one, so that nothing is told by it. Nor
+    have those that write: one text that is well chosen may score more than a weak writer.
     """
     if task.kind == "answer":
         return _unanswered_metrics(task, dev)
-    if task.kind == "generate":
-        return _constant_text_metrics(task, dev)
     if task.kind not in WITH_FLOOR or _is_alike(task, dev):
         return {}
     if task.kind == "score":
@@ -62,15 +64,20 @@ class Floors:
         return cls(scores.chosen(found), found)
 
     def fallen(self, scores: DevScores) -> list[str]:
-        """Return the tasks whose first score, as it was last found, is not above their own."""
+        """Return the tasks whose first score, as it was last found, is not above their own.
+
+        A task that writes is also among them if nearly all of its texts are one and the same.
+        """
         found = []
         for name, judge in scores.judges.items():
             metric, score = next(iter(judge.metrics().items()))
-            if has_collapsed(score, self.of_tasks[name].get(metric)):
+            if has_collapsed(score, self.of_tasks[name].get(metric)) or judge.are_alike:
                 found.append(name)
         return found
 
-    def warnings(self, score: float | None, fallen: Sequence[str]) -> Iterator[str]:
+    def warnings(
+        self, score: float | None, fallen: Sequence[str], *, are_alike: bool = False
+    ) -> Iterator[str]:
         """Name what has collapsed: tasks by themselves, and the run by the score that chooses."""
         for name in fallen:
             yield f"{name} has collapsed: {FLOOR_WORDS} as much on dev"
@@ -79,6 +86,8 @@ class Floors:
             if self.chosen is not None:
                 known = f"{FLOOR_WORDS} {self.chosen:.4f}"
             yield f"this run has collapsed: its score on dev is {score:.4f}, {known}"
+        elif are_alike:
+            yield f"this run has collapsed: {ALIKE_WORDS} on dev"
 
 
 @dataclass(frozen=True)
@@ -87,16 +96,20 @@ class SeedScores:
 
     scores: Mapping[int, float]
     floor: float | None = None
+    alike: Collection[int] = ()  # seeds that write one text for nearly all
 
     @property
     def collapsed(self) -> list[int]:
         """The seeds that learned nothing, or whose score is no number."""
-        return [seed for seed, score in self.scores.items() if has_collapsed(score, self.floor)]
+        return [seed for seed in self.scores if self._has_collapsed(seed)]
 
     @property
     def best(self) -> int:
-        """The seed with the highest score."""
-        return max(self.scores, key=lambda seed: _comparable(self.scores[seed]))
+        """The seed with the highest score, of those that have not collapsed if there are such."""
+        return max(
+            self.scores,
+            key=lambda seed: (not self._has_collapsed(seed), _comparable(self.scores[seed])),
+        )
 
     @property
     def mean(self) -> float:
@@ -110,10 +123,18 @@ class SeedScores:
             return self.mean
         return stdev(self.scores.values()) if len(self.scores) > 1 else 0.0
 
+    def _has_collapsed(self, seed: int) -> bool:
+        return seed in self.alike or has_collapsed(self.scores[seed], self.floor)
+
 
 def has_collapsed(score: float, floor: float | None) -> bool:
     """Tell whether a score is not above that of one and the same answer for all."""
     return isnan(score) or (floor is not None and score <= floor)
+
+
+def is_told_collapsed(told: Mapping[str, Any], score: float) -> bool:
+    """Tell whether a model with a score has collapsed, by what was saved of its training."""
+    return has_collapsed(score, told.get("dev_floor")) or bool(told.get(ONE_TEXT))
 
 
 def _comparable(score: float) -> float:
@@ -139,17 +160,6 @@ def _unanswered_metrics(task: Task, dev: DevSet) -> dict[str, float]:
     scorer = task.scorer()
     for example in dev.examples:
         scorer.add(example, {"answer": "", "probability": 1.0})
-    return scorer.metrics()
-
-
-def _constant_text_metrics(task: Task, dev: DevSet) -> dict[str, float]:
-    """Return what the commonest target scores as the text for all, unless it is right for all."""
-    targets = Counter(target for example in dev.examples for target in example.targets or ())
-    if len(targets) < 2:
-        return {}
-    scorer, text = task.scorer(), targets.most_common(1)[0][0]
-    for example in dev.examples:
-        scorer.add(example, {"text": text})
     return scorer.metrics()
 
 

@@ -106,7 +106,8 @@ def _curves(block: Curves) -> Iterator[str]:
 
 def _example(shown: Shown) -> str:
     sure = "" if shown.confidence is None else f", confidence {number(shown.confidence)}"
-    lines = [f"- line {shown.line:,}{sure}: gold **{plain(shown.gold)}**"]
+    near = "" if shown.chrf is None else f", chrF {number(shown.chrf)}"
+    lines = [f"- line {shown.line:,}{sure}{near}: gold **{plain(shown.gold)}**"]
     lines[0] += f", answer **{plain(shown.answer)}**"
     for name, pieces in shown.texts.items():
         text = _BEGINNING.sub(r"\1\\\2", "".join(map(_piece, pieces)).lstrip())

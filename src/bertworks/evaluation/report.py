@@ -221,6 +221,8 @@ def _example(shown: Shown) -> str:
     told = [f"<span>line {shown.line:,}</span>"]
     if shown.confidence is not None:
         told.append(f"<span>confidence {number(shown.confidence)}</span>")
+    if shown.chrf is not None:
+        told.append(f"<span>chrF {number(shown.chrf)}</span>")
     texts = "".join(_text(name, pieces) for name, pieces in shown.texts.items())
     return (
         f'<article class="example"><header>{"".join(told)}</header>{texts}'

@@ -145,6 +145,7 @@ class Shown:
     gold: str
     answer: str
     confidence: float | None = None
+    chrf: float | None = None  # of a text that was written
 
 
 @dataclass(frozen=True)

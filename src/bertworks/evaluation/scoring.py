@@ -16,6 +16,7 @@ from bertworks.evaluation.statistics import Interval
 from bertworks.tasks.answering import Answerer
 from bertworks.tasks.statistic import distinct, mean_of
 from bertworks.tasks.task import (
+    Alike,
     Answer,
     LabelTable,
     Noted,
@@ -80,7 +81,13 @@ class Judge:
 
     def notes(self) -> list[str]:
         """Return sentences of how the scores are to be read, which are no reason to worry."""
-        return [self._scorer.note] if isinstance(self._scorer, Noted) else []
+        said = [self._scorer.note] if isinstance(self._scorer, Noted) else []
+        return [sentence for sentence in said if sentence]
+
+    @property
+    def are_alike(self) -> bool:
+        """Whether nearly all answers are one and the same text, though the gold is not."""
+        return isinstance(self._scorer, Alike) and self._scorer.are_alike
 
     def absent(self) -> list[str]:
         """Return a sentence about labels that no example has, if there are some."""

@@ -3,7 +3,7 @@
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,12 @@ FAR = 3.0  # times longer or shorter than is usual
 FAR_IN_SPREADS = 4.0  # where lengths differ much anyway
 SPREAD_OF_MEDIAN = 1.4826  # makes the middle distance from the middle a deviation
 SIDES = ("source", "target")
+TOO_LONG = {
+    "source": "more than the network reads, so that finetune sets them aside",
+    "target": "of which finetune learns the beginning only",
+}
+FOLDED = "have capital letters, which the tokenizer folds, so that none is ever written"
+FOLDED_REMEDY = "take a cased model, or learn a vocabulary with --cased"
 
 
 class TargetCheck:
@@ -100,12 +106,15 @@ class TargetPieceCheck:
         self.lengths: dict[str, dict[str, array[int]]] = {side: {} for side in SIDES}
         self.long = {side: Places() for side in SIDES}
         self.unknown = {side: Places() for side in SIDES}
+        self.folded = Places()  # targets with capital letters that no piece has
         self.count: Counter[tuple[str, bool]] = Counter()  # by side and whether it is unknown
 
     def add(self, part: str, example: Any) -> None:
         """Cut both sides of an example."""
         if not isinstance(example, SourceExample):
             return
+        if loses_capitals(example, self.tokenizer):
+            self.folded.add(part, example.line)
         for side, texts in zip(SIDES, ((example.source,), example.targets or ()), strict=True):
             for ids in self.tokenizer.ids_of(texts):
                 self.lengths[side].setdefault(part, array("q")).append(len(ids))
@@ -125,7 +134,7 @@ class TargetPieceCheck:
                     severity="warning",
                     check=f"long {side}s",
                     said=f"{rows_of(self.long[side].count, side)} of more than {self.room:,} "
-                    "pieces, which is all that the network sees of it",
+                    f"pieces, {TOO_LONG[side]}",
                     remedy="raise --longest if the model reads more, or shorten them",
                     places=self.long[side],
                 )
@@ -134,6 +143,15 @@ class TargetPieceCheck:
                 yield length_table(
                     f"{side}s in pieces", self.lengths[side], unit=f"pieces ({side})"
                 )
+
+        if self.folded.count:
+            yield Finding(
+                severity="warning",
+                check="capital letters",
+                said=f"{rows_of(self.folded.count)} with targets that {FOLDED}",
+                remedy=FOLDED_REMEDY,
+                places=self.folded,
+            )
 
     def _unknown_pieces(self, side: str) -> Iterator[Finding]:
         unknown, total = self.count[side, True], self.count[side, True] + self.count[side, False]
@@ -148,3 +166,18 @@ class TargetPieceCheck:
             remedy=UNKNOWN_REMEDY,
             places=self.unknown[side],
         )
+
+
+def folded_warning(part: str, examples: Sequence[Any], tokenizer: Tokenizer) -> str | None:
+    """Return what to say of a file with capital letters that a tokenizer cannot write."""
+    count = sum(loses_capitals(example, tokenizer) for example in examples)
+    if not count:
+        return None
+    return f"{part}: {rows_of(count)} with targets that {FOLDED}; {FOLDED_REMEDY}"
+
+
+def loses_capitals(example: Any, tokenizer: Tokenizer) -> bool:
+    """Tell whether a tokenizer folds capital letters of an example's targets."""
+    if not isinstance(example, SourceExample) or not tokenizer.is_uncased:
+        return False
+    return any(target != target.lower() for target in example.targets or ())

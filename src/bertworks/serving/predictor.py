@@ -228,10 +228,7 @@ class Predictor:
             raise UsageError(
                 f"the task {found.name} writes no texts; fine-tune a model with --task generate"
             )
-        try:
-            return found.asked(**how)
-        except TypeError as error:
-            raise UsageError(f"texts cannot be written in this way: {error}") from error
+        return found.asked(**how)
 
     def classify(
         self,

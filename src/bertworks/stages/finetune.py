@@ -2,29 +2,24 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import replace
 from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
 from bertworks.core.artifact import MANIFEST, Origin, read_object, refuse_existing, saving
 from bertworks.core.device import Machine, prepare
-from bertworks.core.errors import DataError, TrainingError, UsageError
-from bertworks.core.lines import STANDARD_INPUT
+from bertworks.core.errors import TrainingError
 from bertworks.core.progress import say
 from bertworks.core.quarantine import Quarantine
 from bertworks.core.seeds import derive
 from bertworks.core.settings import as_command, as_json
 from bertworks.data.example_batches import ExampleBatches, MixedBatches
-from bertworks.data.packing import Features
-from bertworks.data.rows import find_form, only_pairs, parse_columns, read_examples
 from bertworks.evaluation.answer_parts import Scores
 from bertworks.evaluation.answer_views import Gallery
-from bertworks.evaluation.data_check import check_before_training
 from bertworks.evaluation.dev_scores import DevScores, DevSet
-from bertworks.evaluation.findings import Finding, worst_first
-from bertworks.evaluation.floors import FLOOR_WORDS, Floors, SeedScores
+from bertworks.evaluation.findings import worst_first
+from bertworks.evaluation.floors import ALIKE_WORDS, FLOOR_WORDS, ONE_TEXT, Floors, SeedScores
 from bertworks.evaluation.full_report import (
     Part,
     Report,
@@ -34,18 +29,15 @@ from bertworks.evaluation.full_report import (
     fingerprint,
     training_report,
 )
-from bertworks.evaluation.piece_checks import unknown_warning
 from bertworks.evaluation.run_parts import Seeds, Speed
 from bertworks.evaluation.statistics import NO_WIDTH, Interval, has_no_width
 from bertworks.evaluation.training_curves import course_of
 from bertworks.serving.model_folder import OpenModel, open_model, write_model
+from bertworks.stages.finetune_data import Learned, cut_task, read_task
 from bertworks.stages.finetune_model import longest_of, open_for, own_tasks
 from bertworks.stages.finetune_plan import plan_of
 from bertworks.stages.settings import FinetuneSettings
 from bertworks.stages.task_list import TaskSource, task_sources
-from bertworks.tasks.answering import windows_of
-from bertworks.tasks.catalog import KINDS, guess_kind, learn_task
-from bertworks.tasks.task import Task
 from bertworks.training.loop import train
 from bertworks.training.run import FREE_SETTINGS, Run, is_finished, read_log, refuse_taken
 
@@ -63,26 +55,26 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
         say(f"{settings.out} is finished already")
         return {"model": str(settings.out)}
     refuse_taken(settings.out, resume=settings.resume == "auto")
-    quarantine, own = Quarantine(), own_tasks(settings)
+    own = own_tasks(settings)
     going_on = {} if settings.several.new_head else own
-    learned = [_read(source, quarantine, going_on) for source in sources]
-    opened = open_for(settings, [one.task for one in learned], own)
+    read = [read_task(source, going_on) for source in sources]
+    opened = open_for(settings, [one.task for one in read], own)
     longest = longest_of(settings, opened)
     # A row that cannot be scored stops the run before it begins.
-    batches = _batches(settings, learned, opened, longest)
-    scores = _dev_scores(settings, learned, opened, longest, machine)
+    learned = [cut_task(one, opened, longest) for one in read]
+    quarantine = _set_aside(learned)
+    batches = _batches(settings, learned)
+    scores = _dev_scores(settings, learned, opened, machine)
     plan = plan_of(
         settings,
         opened,
         {one.task.name: one.source.weight for one in learned},
-        num_examples=sum(len(one.training) for one in learned),
+        num_examples=sum(len(one.training.examples) for one in learned),
         steps_per_epoch=batches.steps_per_epoch,
     )
     floors = Floors.of(scores)
     running = Run(settings.out, origin=origin, resume=settings.resume == "auto", free=FREE)
-    quarantine.write(settings.out)
-    if summary := quarantine.summary():
-        say(f"warning: {summary}")
+    _tell_aside(quarantine, settings.out)
     started = time.monotonic()
     at = train(opened.model, batches, plan, run=running, machine=machine, evaluate=scores.score)
     if plan.gives_up(at.step, best_step=at.best_step):
@@ -117,48 +109,23 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class _Learned:
-    """A task with the examples that it is learned from and scored on."""
-
-    source: TaskSource
-    task: Task
-    training: Sequence[Any]
-    dev: Sequence[Any]
-    findings: Sequence[Finding]
+def _set_aside(learned: Sequence[Learned]) -> Quarantine:
+    """Return what was set aside of all files."""
+    whole = Quarantine()
+    for part in (part for one in learned for part in (one.training, one.dev)):
+        whole.take(part.quarantine)
+    return whole
 
 
-def _read(source: TaskSource, quarantine: Quarantine, own: Mapping[str, Task]) -> _Learned:
-    """Read the examples of a task, which tell its labels, and perhaps what task it is."""
-    if STANDARD_INPUT in (source.train, source.dev):
-        raise UsageError("examples cannot come from standard input here; give files")
-    columns = parse_columns(source.columns)
-    kind = KINDS.get(source.task) if source.task else None
-    form = find_form(source.train, columns, among=kind.forms() if kind else None)
-    dev_form = find_form(source.dev, columns, among=kind.forms(scored=True)) if kind else form
-    files = ((source.train, form), (source.dev, dev_form))
-    training, dev = (
-        read_examples(file, quarantine, form=form, columns=columns) for file, form in files
-    )
-    if kind and kind.reads_pairs and any(example.text_b is not None for example in training):
-        training = only_pairs(source.train, training, quarantine)
-        dev = only_pairs(source.dev, dev, quarantine)
-    try:
-        named = source.task or guess_kind(form, training)
-        before = own.get(source.name or named)
-        task = learn_task(named, training, name=source.name, before=before, **source.flags)
-    except DataError as error:
-        raise DataError(f"{source.train} {error}") from error
-    if source.task is None:
-        of = f" of {source.name}" if source.name else ""
-        say(f"task{of}: {named}, guessed from the columns")
-    examples = (training, dev)
-    findings = check_before_training(source.train, source.dev, examples, flags=source.reading_flags)
-    return _Learned(source, task, training, dev, findings)
+def _tell_aside(quarantine: Quarantine, out: Path) -> None:
+    """Write and say what was set aside."""
+    quarantine.write(out)
+    if summary := quarantine.summary():
+        say(f"warning: {summary}")
 
 
 def _batches(
-    settings: FinetuneSettings, learned: Sequence[_Learned], opened: OpenModel, longest: int
+    settings: FinetuneSettings, learned: Sequence[Learned]
 ) -> ExampleBatches | MixedBatches:
     made = []
     for one in learned:
@@ -166,7 +133,7 @@ def _batches(
         if len(learned) > 1:
             seed = derive(seed, "task", one.task.name)
         batches = ExampleBatches(
-            _windows(one.task, one.source.train, one.training, opened, longest),
+            one.training.windows,
             batch_size=settings.batch_size,
             accumulate=settings.accumulate,
             seed=seed,
@@ -179,15 +146,11 @@ def _batches(
 
 def _dev_scores(
     settings: FinetuneSettings,
-    learned: Sequence[_Learned],
+    learned: Sequence[Learned],
     opened: OpenModel,
-    longest: int,
     machine: Machine,
 ) -> DevScores:
-    sets = {
-        one.task.name: DevSet(one.dev, _windows(one.task, one.source.dev, one.dev, opened, longest))
-        for one in learned
-    }
+    sets = {one.task.name: DevSet(one.dev.examples, one.dev.windows) for one in learned}
     scores = DevScores(
         opened.model.to(machine.device),
         opened.tokenizer,
@@ -199,19 +162,6 @@ def _dev_scores(
     if scores.choose_by:
         scores.score()  # which tells whether there is such a score
     return scores
-
-
-def _windows(
-    task: Task, file: Path, examples: Sequence[Any], opened: OpenModel, longest: int
-) -> list[list[Features]]:
-    tokenizer = opened.tokenizer
-    windows = windows_of(task, examples, tokenizer, longest=longest, where=f"{file} line")
-    flat = [window for own in windows for window in own]
-    replies = (window.reply for window in flat if window.reply is not None)
-    texts = chain((window.tokens for window in flat), replies)
-    if warning := unknown_warning(str(file), texts, tokenizer.specials.unknown):
-        say(f"warning: {warning}")
-    return windows
 
 
 def _origin(
@@ -234,7 +184,7 @@ def _origin(
 
 
 def _last_scores(
-    learned: Sequence[_Learned], scores: DevScores, floors: Floors
+    learned: Sequence[Learned], scores: DevScores, floors: Floors
 ) -> tuple[dict[str, Any], dict[str, list[Part]]]:
     """Score the model as it is kept; return what is saved of that, and what the report shows."""
     galleries = {one.task.name: Gallery(one.task.labels) for one in learned}
@@ -245,13 +195,20 @@ def _last_scores(
         for sentence in judge.notes():
             say(f"of {name} on dev, {sentence}")
     fallen = floors.fallen(scores) if len(learned) > 1 else []
-    for sentence in floors.warnings(found.score, fallen):
+    are_alike = len(learned) == 1 and any(own.are_alike for own in scores.judges.values())
+    for sentence in floors.warnings(found.score, fallen, are_alike=are_alike):
         say(f"warning: {sentence}")
     intervals = scores.intervals()
     if has_no_width(intervals.values()):
         say(f"warning: {NO_WIDTH}")
     ranges = {name: (one.low, one.high) for name, one in intervals.items()}
-    told = {"dev": found.metrics, "dev_intervals": ranges, "dev_floor": floors.chosen}
+    told: dict[str, Any] = {
+        "dev": found.metrics,
+        "dev_intervals": ranges,
+        "dev_floor": floors.chosen,
+    }
+    if are_alike:
+        told[ONE_TEXT] = True
     if len(learned) > 1:
         told |= {"dev_floors": floors.of_tasks, "collapsed_tasks": fallen}
     return told, dev_parts(scores, galleries)
@@ -270,12 +227,12 @@ def _input_name(source: TaskSource, part: str) -> str:
     return f"{source.name} {part}" if source.name else part
 
 
-def _data_parts(learned: Sequence[_Learned], origin: Origin) -> list[Part]:
+def _data_parts(learned: Sequence[Learned], origin: Origin) -> list[Part]:
     """Return what was found in the data, and what they are."""
     rows = {
-        _input_name(one.source, part): len(examples)
+        _input_name(one.source, name): len(part.examples)
         for one in learned
-        for part, examples in (("train", one.training), ("dev", one.dev))
+        for name, part in (("train", one.training), ("dev", one.dev))
     }
     findings = worst_first(found for one in learned for found in one.findings)
     return [findings_of(findings), fingerprint(origin, rows)]
@@ -295,7 +252,9 @@ def _run_seeds(settings: FinetuneSettings) -> dict[str, Any]:
     floor = next((one["dev_floor"] for one in told.values() if one), None)
     known = (name for one in found.values() for name in one)
     chosen = settings.choice.choose_by or next(known, "score")
-    scores = SeedScores({seed: one.get(chosen, nan) for seed, one in found.items()}, floor)
+    alike = [seed for seed, one in told.items() if one.get(ONE_TEXT)]
+    known_scores = {seed: one.get(chosen, nan) for seed, one in found.items()}
+    scores = SeedScores(known_scores, floor, alike)
     _refuse_collapse(scores, chosen, out)
     best, collapsed = scores.best, scores.collapsed
     opened = open_model(out / f"seed-{best}")
@@ -354,6 +313,7 @@ def _refuse_collapse(scores: SeedScores, chosen: str, out: Path) -> None:
     if len(scores.collapsed) < len(scores.scores):
         return
     floor = "" if scores.floor is None else f"{FLOOR_WORDS} {scores.floor:.4f}, and "
+    floor = f"{ALIKE_WORDS}, and " if scores.alike else floor
     shown = ", ".join(f"{score:.4f}" for score in scores.scores.values())
     raise TrainingError(
         f"all {len(scores.scores)} seeds have collapsed: {floor}dev {chosen} is {shown}; look "

@@ -12,7 +12,7 @@ from bertworks.serving.model_folder import OpenModel
 from bertworks.stages.learning_plan import learning_plan
 from bertworks.stages.setting_groups import RegularizeSettings
 from bertworks.stages.settings import FinetuneSettings
-from bertworks.tasks.task import Task
+from bertworks.tasks.task import Task, Writer
 from bertworks.training.adversary import Adversary
 from bertworks.training.few_samples import FEW, Recipe, default_rate, default_recipe
 from bertworks.training.layers import Layers, count_blocks, reinitialize
@@ -104,14 +104,15 @@ def recipe_for(
 ) -> Recipe:
     """Return what is asked for, or what so many examples get; the latter is said.
 
-    By default no frozen block is drawn afresh, nor any below a head that goes on or is kept.
+    By default no frozen block is drawn afresh, nor any below a head that goes on or is kept, nor
+    any of a network that is to write: its top names hidden pieces, and that is how it begins.
     """
     asked, num_blocks = settings.regularize.reinit, count_blocks(opened.model)
     usual = default_recipe(
         num_examples,
         steps_per_epoch=steps_per_epoch,
         num_blocks=num_blocks,
-        has_fresh_head=all(_begins(name, opened) for name in opened.model.tasks),
+        has_fresh_head=all(_begins_alone(task, opened) for task in opened.model.tasks.values()),
     )
     most = max(num_blocks + 1 - num_frozen, 0)
     recipe = Recipe(
@@ -130,10 +131,11 @@ def recipe_for(
     return recipe
 
 
-def _begins(name: str, opened: OpenModel) -> bool:
-    """Tell whether the head of a task was missing in the model."""
+def _begins_alone(task: Task, opened: OpenModel) -> bool:
+    """Tell whether the head of a task was missing in the model, and goes on with nothing of it."""
     missing = opened.account.missing if opened.account else ()
-    return any(lost.startswith(f"heads.{name}.") for lost in missing)
+    is_missing = any(lost.startswith(f"heads.{task.name}.") for lost in missing)
+    return is_missing and not isinstance(task, Writer)
 
 
 def _layers(settings: FinetuneSettings, opened: OpenModel, steps_per_epoch: int) -> Layers:

@@ -119,7 +119,7 @@ class RegularizeSettings:
     first steps are too long."""
     reinit: CountOrZero | None = None
     """Blocks from the top that are drawn afresh, with what lies behind them; by default none, or
-    one of six where examples are few and a task head begins."""
+    one of six where examples are few and a task head begins that does not write."""
     decay_toward: Literal["zero", "pretrained"] = "zero"
     """What --weight-decay draws weights to: zero, or what they were before; fresh ones to zero."""
     mixout: Share = 0.0

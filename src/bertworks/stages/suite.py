@@ -23,7 +23,7 @@ from bertworks.core.lock import hold
 from bertworks.core.progress import say
 from bertworks.core.settings import as_command, as_json, settings_of, suggestion
 from bertworks.evaluation.findings import rows_of
-from bertworks.evaluation.floors import has_collapsed
+from bertworks.evaluation.floors import is_told_collapsed
 from bertworks.evaluation.full_report import Part, Report, again
 from bertworks.evaluation.suite_data import PartFiles, find_file, write_at_once, write_parts
 from bertworks.evaluation.suite_results import SuiteTable, TaskResult, markdown, table_rows
@@ -119,7 +119,7 @@ class _Runner:
             told = read_object(model / "bertworks.json")
             found["dev"] = told["dev"]
             score = told["dev"][self.task.metrics[0].name]
-            has_fallen = has_collapsed(score, told.get("dev_floor"))
+            has_fallen = is_told_collapsed(told, score)
         if "test" in parts.files:
             found["test"] = self._evaluate(model, parts.files["test"], seed)
         self.num_collapsed += has_fallen

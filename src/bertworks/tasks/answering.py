@@ -147,18 +147,23 @@ def windows_of(
     *,
     longest: int,
     where: str = "input",
+    refuse: Callable[[Any, DataError], None] | None = None,
 ) -> list[list[Features]]:
     """Return the windows of every example; one that the task cannot read is named by its line.
 
-    What no window shows of an example is counted and said.
+    Where it is refused instead it has no windows. What no window shows of an example is counted and
+    said.
     """
     windows = []
     for example in examples:
         try:
             windows.append(task.features(example, tokenizer, longest=longest))
         except DataError as error:
-            raise DataError(f"{where} {example.line}: {error}") from error
-    notes = (own[0].note for own in windows)
+            if refuse is None:
+                raise DataError(f"{where} {example.line}: {error}") from error
+            refuse(example, error)
+            windows.append([])
+    notes = (own[0].note for own in windows if own)
     lost = Counter(loss for note in notes if isinstance(note, View) for loss in note.losses)
     for loss, count in lost.items():
         examined = f"{count} of {len(windows)} examples"

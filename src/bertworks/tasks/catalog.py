@@ -36,7 +36,8 @@ class Kind:
     other_forms: tuple[str, ...] = ()  # that its files may have as well
     learn: Callable[..., Options] | None = None  # what examples and settings tell to `make`
     settings: tuple[str, ...] = ()  # the flags of finetune that `learn` takes
-    of_head: tuple[str, ...] = ()  # the options that a head keeps however often it is trained
+    # The options that a head keeps however often it is trained, each as long as those before it do.
+    of_head: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()  # the options of which what is not said again stays as it was
     reads_pairs: bool = False  # whether a single text among pairs is a mistake
 
@@ -183,10 +184,21 @@ def learn_task(
     if before and before.kind == kind:
         learned = _ordered(learned, before, partial(row.learn, examples, **settings))
     if before and (before.kind, before.labels) == (kind, tuple(learned.get("labels", ()))):
-        kept = {option: before.options[option] for option in row.of_head if option not in settings}
+        kept = _of_head(row, before.options, settings)
         kept |= {name: before.options[name] | learned[name] for name in row.tables}
         learned = {**before.options, **learned, **kept}
     return make_task(kind, name=name, **learned)
+
+
+def _of_head(row: Kind, before: Options, settings: Options) -> Options:
+    """Return what a head keeps: each option until one that is said again to be otherwise."""
+    kept: Options = {}
+    for option in row.of_head:
+        if option not in settings:
+            kept[option] = before[option]
+        elif settings[option] != before[option]:
+            break
+    return kept
 
 
 def _ordered(learned: Options, before: Task, learn: Callable[..., Options]) -> Options:

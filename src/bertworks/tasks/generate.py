@@ -34,8 +34,16 @@ SHARES: dict[Start, Shares] = {"copied": "nothing", "shared": "all", "fresh": "e
 SEARCH: Options = {"most": 128, "least": 0, "beams": 1, "length_penalty": 1.0, "no_repeat": 0}
 # How the flags of a command name the same.
 FLAGS = {"longest_reply": "most", "shortest_reply": "least", "draw_seed": "seed"}
-# The flags that count something, and the least that each may be.
-WHOLE = {"beams": 1, "no_repeat": 0, "shortest_reply": 0, "longest_reply": 1, "top_k": 0}
+# The flags that are whole numbers, and the least that each may be; and those that are any numbers.
+WHOLE: dict[str, int | None] = {
+    "beams": 1,
+    "no_repeat": 0,
+    "shortest_reply": 0,
+    "longest_reply": 1,
+    "top_k": 0,
+    "draw_seed": None,
+}
+REAL = ("length_penalty", "temperature", "top_p")
 OF_CHANCE = {field.name for field in fields(Chance)}
 
 
@@ -66,6 +74,10 @@ class Generate:
             "writing": SEARCH | dict(writing or {}),
         }
         Search(end=0, **self.options["writing"])  # which refuses what cannot be
+        if self.is_prefix and decoder_layers is not None:
+            raise UsageError(
+                "with --decoder prefix the network itself writes; leave out --decoder-layers"
+            )
 
     def features(
         self, example: SourceExample, tokenizer: Tokenizer, *, longest: int
@@ -116,6 +128,7 @@ class Generate:
             raise UsageError(
                 f"answers of {longest - 1 - room} pieces leave no room for a source, for the "
                 f"network reads both in {longest}; lower --longest-reply"
+                f"{' or shorten --begin' if self.begin else ''}"
             )
         return room
 
@@ -124,9 +137,10 @@ class Generate:
         if not pieces:
             raise DataError("the source holds nothing that the tokenizer knows; mend it")
         if len(pieces) > room:
+            lower = "lower --longest-reply, which shares its room, " if self.is_prefix else ""
             raise DataError(
-                f"the source has {len(pieces)} pieces, but {room} are read; shorten it, or raise "
-                "--longest if the network reads more"
+                f"the source has {len(pieces)} pieces, but {room} are read; shorten it, {lower}or "
+                "fine-tune with a larger --longest if the network reads more"
             )
         return np.array(pieces, dtype=np.int64)
 
@@ -137,6 +151,8 @@ class Generate:
         if not example.targets:
             return np.array([IGNORE]), View()
         (pieces,) = tokenizer.ids_of(example.targets[:1])
+        if not pieces:
+            raise DataError("the target holds nothing that the tokenizer knows; mend it")
         gold = np.array([*pieces, tokenizer.specials.separator])
         return gold[:most], View(losses=(LONG_TARGET,) if len(gold) > most else ())
 
@@ -177,7 +193,7 @@ class Generate:
 
     def asked(self, *, begin: str | None = None, **how: Any) -> "Generate":
         """Return the task that writes in another way: by other beams, or drawn by chance."""
-        _refuse_unlike_whole(how)
+        _refuse_odd(how)
         if not isinstance(begin, str | None):
             raise UsageError(f"begin is {begin!r}; give the text that answers begin with")
         changed = copy(self)
@@ -185,7 +201,7 @@ class Generate:
         drawn = {name: named.pop(name) for name in OF_CHANCE & named.keys()}
         changed.begin = self.begin if begin is None else begin
         changed.chance = Chance(**drawn) if drawn else None
-        writing = self.options["writing"] | named
+        writing = self.options["writing"] | ({"beams": 1} if drawn else {}) | named
         if drawn and writing["beams"] > 1:
             raise UsageError(
                 f"replies are drawn by chance or found by {writing['beams']} beams, not both; "
@@ -265,13 +281,18 @@ def learn_texts(
     return task.options | {"writing": said}
 
 
-def _refuse_unlike_whole(how: Mapping[str, Any]) -> None:
-    """Fail where something that is counted is no whole number, or too small."""
-    for name, least in WHOLE.items():
-        value = how.get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-            raise UsageError(f"{name} is {value!r}; give a whole number")
-        if value is not None and value < least:
+def _refuse_odd(how: Mapping[str, Any]) -> None:
+    """Fail where something is asked for that nobody knows, is no number, or is too small."""
+    for name in how.keys() - {*WHOLE, *REAL}:
+        known = ", ".join([*WHOLE, *REAL, "begin"])
+        raise UsageError(f"texts are not written by {name!r}; what is known: {known}")
+    for name, value in how.items():
+        kind, called = (int, "a whole number") if name in WHOLE else (int | float, "a number")
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, kind):
+            raise UsageError(f"{name} is {value!r}; give {called}")
+        if (least := WHOLE.get(name)) is not None and value < least:
             raise UsageError(f"{name} is {value}; the least is {least}")
 
 

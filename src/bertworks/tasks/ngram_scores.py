@@ -28,6 +28,10 @@ class WordRuns:
         found = self._bleu.sentence_score(given, list(golds))
         return [found.sys_len, found.ref_len, *found.counts, *found.totals]
 
+    def longest(self, golds: Sequence[str]) -> int:
+        """Return how many words the longest reference has."""
+        return max(len(self._bleu.tokenizer(gold).split()) for gold in golds)
+
 
 def bleu_of(sums: np.ndarray) -> np.ndarray:
     """Return BLEU from 0 to 1 of the sums of all texts, [..., S] -> [...]."""

@@ -115,7 +115,16 @@ class Noted(Protocol):
 
     @property
     def note(self) -> str:
-        """How the scores are to be read."""
+        """How the scores are to be read; empty where nothing is to be said of it."""
+
+
+@runtime_checkable
+class Alike(Protocol):
+    """A scorer that sees whether nearly all answers are one and the same."""
+
+    @property
+    def are_alike(self) -> bool:
+        """Whether they are, though the gold is not."""
 
 
 @runtime_checkable
