@@ -13,8 +13,6 @@ from torch import Tensor
 from bertworks.core.batch import Layout
 from bertworks.model.attention import (
     Across,
-    Memory,
-    Recall,
     Sight,
     attend,
     attend_banded,
@@ -359,75 +357,3 @@ def test_looking_across_equals_the_plain_formula_forward_and_backward(
         found = with_gradients(across, (q, k, v), sight, dropout=rate)
         for ours, plain in zip(found, expected, strict=True):
             torch.testing.assert_close(ours, plain, atol=1e-5, rtol=0)
-
-
-@given(lengths_in_runs, st.integers(1, 4), seeds)
-def test_every_answer_looks_at_its_text_and_goes_on_with_those_that_are_left(
-    lengths: tuple[int, ...], answers: int, seed: int
-) -> None:
-    q = draw_qkv((answers * len(lengths),), seed)[0]
-    _, k, v = draw_qkv(lengths, seed + 1)
-    memory = Memory(torch.stack([k, v], dim=1), Layout.of(lengths))
-    texts = zip(q.split(answers), k.split(lengths), v.split(lengths), strict=True)
-    expected = [look_across(*text) for text in texts]
-    torch.testing.assert_close(memory.attend(q), torch.cat(expected), atol=1e-5, rtol=0)
-    left = torch.arange(len(lengths)).flip(0)[: 1 + seed % len(lengths)]
-    memory.keep(left)
-    queries = torch.cat([q.split(answers)[text] for text in left])
-    found = memory.attend(queries)
-    kept = torch.cat([expected[text] for text in left])
-    torch.testing.assert_close(found, kept, atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize("is_turned", [False, True])
-def test_what_is_recalled_is_what_causal_attention_sees(is_turned: bool) -> None:
-    count, length = 3, 6
-    lengths = (length,) * count
-    qkv = torch.stack(draw_qkv(lengths, seed=7), dim=1)
-    places = torch.arange(length).repeat(count)
-    turn = Turn.of(places, length, head_size=6, base=100.0) if is_turned else None
-    qkv = qkv[..., :6]  # an even size, which can be turned
-    sight = Sight(Layout.of(lengths), turn=turn, is_causal=True)
-    expected = attend(qkv, sight).unflatten(0, (count, length))
-    recall = Recall(room=length)
-    for place in range(length):
-        recall.turn = replace(turn, positions=places[::length] + place) if turn else None
-        found = attend(qkv.unflatten(0, (count, length))[:, place], recall)
-        torch.testing.assert_close(found, expected[:, place], atol=1e-5, rtol=0)
-    assert (recall.length, recall.num_texts) == (length, count)
-
-
-@given(lengths_in_runs, st.integers(1, 4), seeds)
-def test_texts_that_were_read_at_once_are_recalled_and_written_on(
-    lengths: tuple[int, ...], more: int, seed: int
-) -> None:
-    total = tuple(length + more for length in lengths)
-    drawn = torch.stack(draw_qkv(total, seed), dim=1)
-    plain = attend(drawn, Sight(Layout.of(total), is_causal=True)).split(total)
-    texts = drawn.split(total)
-    recall = Recall(room=more)
-    begun = torch.cat([text[:length] for text, length in zip(texts, lengths, strict=True)])
-    read = attend(begun, Sight(Layout.of(lengths), is_causal=True, kept=recall))
-    expected = torch.cat([one[:length] for one, length in zip(plain, lengths, strict=True)])
-    torch.testing.assert_close(read, expected, atol=1e-5, rtol=0)
-    order = torch.from_numpy(np.random.default_rng(seed).integers(len(lengths), size=5))
-    recall.keep(order)
-    for place in range(more):
-        rows = [(text, lengths[text] + place) for text in order.tolist()]
-        found = attend(torch.stack([texts[text][at] for text, at in rows]), recall)
-        expected = torch.stack([plain[text][at] for text, at in rows])
-        torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
-
-
-def test_what_is_kept_lies_in_spare_memory_where_it_fits() -> None:
-    qkv = torch.stack(draw_qkv((3,), seed=9), dim=1)
-    recall, order = Recall(room=2), torch.tensor([2, 0, 2])
-    recall.attend(qkv)
-    before = recall.kv
-    spare = torch.empty_like(before)
-    assert recall.keep(order, spare=spare) is before
-    assert recall.kv is spare
-    torch.testing.assert_close(spare[..., :1, :], before[:, order, :, :1])
-    assert recall.keep(torch.tensor([1]), spare=before) is spare  # too large for one
-    assert recall.kv.shape[1] == recall.num_texts == 1
-    torch.testing.assert_close(recall.kv[..., :1, :], spare[:, 1:2, :, :1])

@@ -11,6 +11,7 @@ from torch.nn import functional
 from bertworks.core.batch import Layout
 from bertworks.model.gpu_attention import UNSEEN, Look, attend_across_on_gpu, attend_on_gpu
 from bertworks.model.positions import Turn, rotate
+from bertworks.model.recall import Recall
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Sight:
     scores: Tensor | None = None  # [H, longest, longest] added by distance
     is_causal: bool = False  # whether a token sees only itself and what stands before it
     prefixes: tuple[int, ...] | None = None  # of each text, how many tokens all of them see anyway
-    kept: "Recall | None" = None  # what remembers the keys and values, if anything does
+    kept: Recall | None = None  # what remembers the keys and values, if anything does
 
     @cached_property
     def before(self) -> Tensor:
@@ -78,63 +79,6 @@ class Steps:
     sizes: Tensor  # how many texts are left at each step
 
 
-class Recall:
-    """What a layer remembers of texts that are being written, a token of each at a time.
-
-    Texts end in the same column, so that their next tokens stand in one; short ones begin later.
-    """
-
-    def __init__(self, *, room: int) -> None:
-        self.room = room  # how many tokens may be written
-        self.length = 0
-        self.kv = torch.empty(0)  # [2, N, H, columns, K] keys and values
-        self.is_text: Tensor | None = None  # [N, 1, 1, columns]; None: every column is
-        self.turn: Turn | None = None  # of the tokens that are written next
-
-    @property
-    def num_texts(self) -> int:
-        """The number of texts."""
-        return self.kv.shape[1]
-
-    def begin(self, k: Tensor, v: Tensor, layout: Layout) -> None:
-        """Remember texts that were read at once, [T, H, K]."""
-        self.length = layout.longest
-        lengths = torch.tensor(layout.lengths, device=k.device)
-        columns = torch.arange(self.length + self.room, device=k.device)
-        is_text = columns >= self.length - lengths[:, None]  # [N, columns]
-        is_read = is_text & (columns < self.length)
-        whole = k.new_zeros(2, *is_text.shape, *k.shape[1:])
-        whole[:, is_read] = torch.stack([k, v])
-        self.kv = whole.transpose(2, 3)
-        if len(set(layout.lengths)) > 1:
-            self.is_text = is_text[:, None, None]
-
-    def attend(self, qkv: Tensor) -> Tensor:
-        """Remember one more token of each text and let it look back, [N, 3, H, K] -> [N, H, K]."""
-        q, k, v = qkv.unbind(1)
-        if self.turn is not None:
-            q, k = rotate(q, self.turn.by_token), rotate(k, self.turn.by_token)
-        if not self.length:
-            self.kv = k.new_empty(2, len(k), k.shape[1], self.room, k.shape[2])
-        self.kv[0, :, :, self.length], self.kv[1, :, :, self.length] = k, v
-        self.length += 1
-        mask = None if self.is_text is None else self.is_text[..., : self.length]
-        keys, values = self.kv[..., : self.length, :]
-        seen = functional.scaled_dot_product_attention(q.unsqueeze(2), keys, values, attn_mask=mask)
-        return seen.squeeze(2)
-
-    def keep(self, texts: Tensor, *, spare: Tensor | None = None) -> Tensor:
-        """Go on with these texts, of which one may be there several times.
-
-        They are put into spare memory where it fits; what held them is returned, to be spare next.
-        """
-        kept = self.kv
-        fits = spare is not None and spare.shape == (2, len(texts), *kept.shape[2:])
-        self.kv = torch.index_select(kept, 1, texts, out=spare if fits else None)
-        self.is_text = None if self.is_text is None else self.is_text[texts]
-        return kept
-
-
 def attend(qkv: Tensor, sight: Sight | Recall, *, dropout: float = 0.0) -> Tensor:
     """Let every token look at the tokens of its own text, [T, 3, H, K] -> [T, H, K]."""
     if isinstance(sight, Recall):
@@ -185,35 +129,6 @@ class Across:
         """Neighbours of equal lengths as (number of texts, length, length of what is read)."""
         pairs = zip(self.readers.lengths, self.read.lengths, strict=True)
         return [(len(list(same)), *pair) for pair, same in groupby(pairs)]
-
-
-class Memory:
-    """What a layer knows of texts that were read while answers to them are written.
-
-    Of each text the same number of answers is being written; they stand together.
-    """
-
-    def __init__(self, kv: Tensor, layout: Layout) -> None:
-        lengths = torch.tensor(layout.lengths, device=kv.device)
-        is_text = torch.arange(layout.longest, device=kv.device) < lengths[:, None]  # [N, longest]
-        whole = kv.new_zeros(*is_text.shape, *kv.shape[1:])
-        whole[is_text] = kv
-        self.kv = whole.permute(2, 0, 3, 1, 4)  # [2, N, H, longest, K] keys and values
-        self.is_text = is_text[:, None, None] if len(set(layout.lengths)) > 1 else None
-
-    def attend(self, q: Tensor, *, dropout: float = 0.0) -> Tensor:
-        """Let the newest token of every answer look at its text, [R, H, K] -> [R, H, K]."""
-        queries = q.unflatten(0, (self.kv.shape[1], -1)).transpose(1, 2)  # [N, H, answers, K]
-        keys, values = self.kv
-        seen = functional.scaled_dot_product_attention(
-            queries, keys, values, attn_mask=self.is_text, dropout_p=dropout
-        )
-        return seen.transpose(1, 2).flatten(0, 1)
-
-    def keep(self, texts: Tensor) -> None:
-        """Go on with these texts only."""
-        self.kv = self.kv.index_select(1, texts)
-        self.is_text = None if self.is_text is None else self.is_text[texts]
 
 
 def attend_by_halves(q: Tensor, kv: Tensor, sight: Sight, *, dropout: float = 0.0) -> Tensor:

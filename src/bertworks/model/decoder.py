@@ -13,12 +13,14 @@ from torch import Tensor, nn
 
 from bertworks.core.batch import Batch, Layout
 from bertworks.core.errors import UsageError
-from bertworks.model.attention import Across, Memory, Recall, Sight
+from bertworks.model.attention import Across, Sight
 from bertworks.model.config import EncoderConfig, Learned, Rotary, Waves
 from bertworks.model.encoder import Block, Embeddings, Encoder, make_norm, norm_after
 from bertworks.model.fused import Norm, pack
 from bertworks.model.heads import PieceHead
-from bertworks.model.positions import turn_at
+from bertworks.model.positions import Turn, turn_at
+from bertworks.model.recall import Memory, Page, Recall
+from bertworks.model.replay import Replayed, replayed, still_place
 
 Shares = Literal["nothing", "embeddings", "all"]
 
@@ -78,7 +80,9 @@ class Decoder(nn.Module):
             residual, hidden = block(residual, hidden, sights[layer], last=last, reader=reader)
         return hidden
 
-    def begin(self, read: Tensor, layout: Layout, encoder: Encoder, *, room: int) -> "Draft":
+    def begin(
+        self, read: Tensor, layout: Layout, encoder: Encoder, *, room: int
+    ) -> "Draft | Replayed[Draft]":
         """Begin to write answers of up to so many tokens to texts that were read, [S, D]."""
         most = self.config.max_positions
         if isinstance(self.config.positions, Learned) and room > most:
@@ -86,7 +90,8 @@ class Decoder(nn.Module):
                 f"answers of {room} pieces are asked for, but the network knows {most} places; "
                 "lower --longest-reply"
             )
-        return Draft(self, encoder, read, layout, room=room)
+        still_on = still_place(read.device)
+        return replayed(Draft(self, encoder, read, layout, room=room, still_on=still_on))
 
     def embeddings_of(self, encoder: Encoder) -> Embeddings:
         """Return the embeddings of what is written: its own, or those it shares."""
@@ -139,76 +144,124 @@ class Reader:
         return self.reading(hidden, self.memory)
 
 
-class Draft:
+class Writing:
     """Answers that are being written, a token of each at a time; nothing is computed twice."""
 
+    def __init__(self, num_layers: int, *, room: int, still_on: torch.device | None) -> None:
+        self.page = Page(room=room, still_on=still_on)
+        self.recalls = [Recall(self.page) for _ in range(num_layers)]
+        self._spare: Tensor | None = None  # memory of answers that were left behind
+
+    @property
+    def num_answers(self) -> int:
+        """How many there are."""
+        return self.recalls[0].num_texts
+
+    def keep(self, answers: Tensor, texts: Tensor | None = None) -> None:
+        """Go on with these answers; and where some texts are done, with those of others only."""
+        del texts  # of which this remembers nothing
+        if not _is_everything(answers, self.num_answers):
+            self.page.keep(answers)
+            for recall in self.recalls:
+                self._spare = recall.keep(answers, spare=self._spare)
+
+    def reorder(self, answers: Tensor) -> None:
+        """Go on with as many answers to the same texts, in the memory of the others."""
+        for recall in self.recalls:
+            recall.reorder(answers)
+
+    def widen(self) -> None:
+        """Have memory for more tokens."""
+        self.page.widen()
+        self._spare = None
+        for recall in self.recalls:
+            recall.widen()
+
+
+class Draft(Writing):
+    """Answers that a decoder writes."""
+
     def __init__(
-        self, decoder: Decoder, encoder: Encoder, read: Tensor, layout: Layout, *, room: int
+        self,
+        decoder: Decoder,
+        encoder: Encoder,
+        read: Tensor,
+        layout: Layout,
+        *,
+        room: int,
+        still_on: torch.device | None = None,
     ) -> None:
+        super().__init__(decoder.config.num_layers, room=room, still_on=still_on)
         self._decoder, self._encoder = decoder, encoder
         self._memories = [Memory(one.keys_and_values(read), layout) for one in decoder.layers]
-        self._recalls = [Recall(room=room) for _ in decoder.config.layers]
-        self._spare: Tensor | None = None  # memory of answers that were left behind
-        self._turn = turn_at(
-            decoder.config, torch.zeros(1, dtype=torch.long, device=read.device), room
-        )
+        first = torch.zeros(1, dtype=torch.long, device=read.device)
+        self._turn = turn_at(decoder.config, first, room)
         self._embeddings = decoder.embeddings_of(encoder)
         self._pieces = pack(self._embeddings.pieces.weight)
 
     @torch.no_grad()
     def step(self, tokens: Tensor) -> Tensor:
         """Write one more token of each answer; return the logits of the next ones, [R, V]."""
-        place = torch.full_like(tokens, self._recalls[0].length)
-        for recall in self._recalls:
-            recall.turn = None if self._turn is None else replace(self._turn, positions=place)
-        entering = self._embeddings.look_up(tokens, place, torch.zeros_like(tokens))
-        hidden = self._decoder.write(entering, self._recalls, self._memories, self._encoder)
+        places = self.page.open(tokens)
+        self.page.turn = _turned(self._turn, places)
+        entering = self._embeddings.look_up(tokens, places, torch.zeros_like(tokens))
+        hidden = self._decoder.write(entering, self.recalls, self._memories, self._encoder)
+        self.page.close()
         return self._decoder.output.logits(hidden, self._pieces)
 
     @torch.no_grad()
     def keep(self, answers: Tensor, texts: Tensor | None = None) -> None:
         """Go on with these answers; and where some texts are done, with those of others only."""
-        if not _is_everything(answers, self._recalls[0].num_texts):
-            for recall in self._recalls:
-                self._spare = recall.keep(answers, spare=self._spare)
+        super().keep(answers)
         if texts is not None:
             for memory in self._memories:
                 memory.keep(texts)
 
 
-class Continuation:
-    """Texts that one network reads whole and then goes on writing, a token of each at a time."""
+class Continuation(Writing):
+    """Texts that one network reads whole and then goes on writing."""
 
-    def __init__(self, encoder: Encoder, output: PieceHead, batch: Batch, *, room: int) -> None:
-        self._encoder, self._output = encoder, output
+    def __init__(
+        self,
+        encoder: Encoder,
+        output: PieceHead,
+        batch: Batch,
+        *,
+        room: int,
+        still_on: torch.device | None = None,
+    ) -> None:
         sights = encoder.sights(batch)
-        self._recalls = [Recall(room=room) for _ in sights]
-        kept = [
-            replace(one, kept=recall) for one, recall in zip(sights, self._recalls, strict=True)
-        ]
+        super().__init__(len(sights), room=room, still_on=still_on)
+        self._encoder, self._output = encoder, output
+        kept = [replace(one, kept=recall) for one, recall in zip(sights, self.recalls, strict=True)]
         for _ in encoder.walk(encoder.embeddings(batch), kept):
             pass
+        longest = batch.layout.longest
         lengths = torch.tensor(batch.layout.lengths, device=batch.tokens.device)
-        self._lengths = lengths  # of the text that each answer goes on with, [R]
-        self._num_written = 0
+        self._missing = (
+            longest - lengths
+        )  # columns before the text that an answer goes on with, [R]
+        self._turn = turn_at(encoder.config, lengths, longest + room)
 
     def step(self, tokens: Tensor) -> Tensor:
         """Write one more token of each answer; return the logits of the next ones, [R, V]."""
-        places = self._lengths + self._num_written
-        self._num_written += 1
-        turn = turn_at(self._encoder.config, places, int(places.max()) + 1)
-        for recall in self._recalls:
-            recall.turn = turn
+        places = self.page.open(tokens) - self._missing
+        self.page.turn = _turned(self._turn, places)
         embeddings = self._encoder.embeddings
         entering = embeddings.look_up(tokens, places, torch.ones_like(tokens))
-        *_, last = self._encoder.walk(entering, self._recalls)
+        *_, last = self._encoder.walk(entering, self.recalls)
+        self.page.close()
         return self._output.logits(last.hidden, embeddings.pieces.weight)
 
     def keep(self, answers: Tensor, texts: Tensor | None = None) -> None:
         """Go on with these answers."""
-        self._lengths = self._lengths[answers]
-        for recall in self._recalls:
-            recall.keep(answers)
+        super().keep(answers)
+        self._missing = self._missing[answers]
+
+
+def _turned(turn: Turn | None, places: Tensor) -> Turn | None:
+    """Return the angles at other places."""
+    return None if turn is None else replace(turn, positions=places)
 
 
 def _is_everything(places: Tensor, count: int) -> bool:

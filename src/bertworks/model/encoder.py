@@ -13,11 +13,12 @@ from torch.nn import functional
 
 from bertworks.core.batch import Batch, Layout
 from bertworks.core.seeds import derive
-from bertworks.model.attention import Recall, Sight, attend, look_plainly
+from bertworks.model.attention import Sight, attend, look_plainly
 from bertworks.model.config import Bucketed, EncoderConfig, Learned, Rotary, Waves
 from bertworks.model.fused import Norm, expand_and_bend
 from bertworks.model.mixers import Convolution, Recurrence
 from bertworks.model.positions import DistanceScores, Turn, turn_at, waves_at
+from bertworks.model.recall import Recall
 
 Pooling = Literal["mean", "first", "max"]
 DEVIATION = 0.02  # of fresh weights

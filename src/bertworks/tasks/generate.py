@@ -17,11 +17,12 @@ from bertworks.data.examples import SourceExample
 from bertworks.data.packing import Features, Goal, join_pieces
 from bertworks.data.windows import View
 from bertworks.model.config import EncoderConfig
-from bertworks.model.decoder import Continuation, Decoder, Draft, Shares, refuse_odd
+from bertworks.model.decoder import Continuation, Decoder, Shares, refuse_odd
 from bertworks.model.fused import cross_entropy
 from bertworks.model.heads import PieceHead
+from bertworks.model.replay import replayed, still_place
 from bertworks.model.sampling import Chance, write_sampled
-from bertworks.model.search import Search, Written, write_best
+from bertworks.model.search import Draft, Search, Written, write_best
 from bertworks.tasks.task import Answer, Options, Rows, Scorer, TaskModel
 from bertworks.tasks.text_scores import TextScorer
 from bertworks.tokenizer.tokenizer import Tokenizer
@@ -241,12 +242,14 @@ class Generate:
             found = write_sampled(draft, prompt, search, self.chance, names=names)
         return [_answer(begin[1:], own, tokenizer) for own in found]
 
-    def _draft(self, model: TaskModel, batch: Batch, *, room: int) -> Draft | Continuation:
+    def _draft(self, model: TaskModel, batch: Batch, *, room: int) -> Draft:
         head, encoder = model.heads[self.name], model.encoder
         if isinstance(head, Decoder):
             return head.begin(encoder(batch), batch.layout, encoder, room=room)
         assert isinstance(head, PieceHead)
-        return Continuation(encoder, head, batch.beginnings(), room=room)
+        still_on = still_place(batch.tokens.device)
+        read = batch.beginnings()
+        return replayed(Continuation(encoder, head, read, room=room, still_on=still_on))
 
     def decode(
         self,
