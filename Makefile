@@ -7,7 +7,7 @@ INSTALL_CHROMIUM = { test "$$(id -u)" = 0 && apt-get update -qq && \
 NO_CHROMIUM = Chromium is missing and could not be installed, so the tests that need a browser \
 	are skipped; as root, on a machine that reaches Debian's packages: apt-get install chromium
 
-.PHONY: run test browser check format slow faults bench same-loss clean
+.PHONY: run test browser check format slow faults bench same-loss locked hashes audit clean
 
 # The main job, on text that every Python carries.
 run: $(VENV)/run
@@ -48,6 +48,29 @@ bench: $(VENV)/dev
 # Prove a refactoring: the losses of a short run at BASE and here must be the same bits.
 same-loss: $(VENV)/dev
 	$(BIN)/python benchmarks/same_loss.py $(BASE)
+
+# The environment of `make test`, in which every file was compared with its sha256 in supply/: with
+# PyPI's torch, or with TORCH=cpu without CUDA, where pip finds such a wheel.
+TORCH ?= cuda
+LOCKED = $(BIN)/python -m pip install --quiet --no-deps --require-hashes --no-build-isolation
+locked:
+	$(PYTHON) -m venv --clear $(VENV)
+	$(LOCKED) --only-binary :all: --requirement supply/hashes-build.txt
+	$(LOCKED) --requirement supply/hashes.txt --requirement supply/hashes-$(TORCH).txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip check
+	touch $(VENV)/run $(VENV)/dev
+
+# The sha256 of all files of the pinned versions, as PyPI tells them; WHEELS=FOLDER for torch+cpu.
+hashes:
+	$(PYTHON) supply/write_hashes.py $(if $(WHEELS),--wheels $(WHEELS))
+
+# Whether a known hole is in any of them; asks PyPI, and fails where it cannot.
+audit:
+	$(PYTHON) -m venv $(VENV)/audit
+	$(VENV)/audit/bin/python -m pip install --quiet pip-audit
+	cat supply/hashes.txt supply/hashes-build.txt supply/hashes-cuda.txt >$(VENV)/audit/all.txt
+	$(VENV)/audit/bin/pip-audit --strict --require-hashes --disable-pip --requirement $(VENV)/audit/all.txt
 
 $(VENV)/run: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -24,7 +24,7 @@ from bertworks.service import asking
 from bertworks.service.answers import Answers
 from bertworks.service.batcher import BatchLimits
 from bertworks.service.models import ServedModel
-from bertworks.service.server import PatientProtocol
+from bertworks.service.protocol import PatientProtocol
 from bertworks.service.vector_answers import VectorAnswers
 
 FOR_EVER = 3600.0  # seconds

@@ -116,7 +116,7 @@ ROWS: dict[str, Row] = {
     ),
     "O8": Row(
         "slow clients hold nobody up and are hung up on",
-        "service/test_server.py::test_who_does_not_say_what_he_wants_is_hung_up_on",
+        "service/test_protocol.py::test_who_does_not_say_what_he_wants_is_hung_up_on",
         (slow_clients,),
     ),
     "B1": Row(
@@ -227,7 +227,7 @@ ROWS: dict[str, Row] = {
         (locks,),
     ),
     "X10": Row(
-        "versions are pinned, weights checked before use",
-        "service/test_security.py::test_every_version_that_is_installed_is_pinned",
+        "versions are pinned with hashes, weights checked before use",
+        "test_supply.py::test_every_pinned_version_has_the_hashes_of_its_files",
     ),
 }

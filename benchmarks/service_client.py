@@ -224,9 +224,9 @@ async def _and_hang_up(work: Awaitable[Result]) -> Result:
     try:
         return await work
     finally:
-        for connection in OPEN:
-            connection.close()
-        while OPEN:
+        while OPEN:  # also what was being opened when its client was called back
+            for connection in tuple(OPEN):
+                connection.close()
             await asyncio.sleep(0.001)
 
 

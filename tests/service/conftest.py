@@ -1,9 +1,16 @@
 """Small models of every task with loud weights, to be served, and an echo for the page to ask."""
 
+import json
+import socket
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
+from urllib.request import Request as Request_
+from urllib.request import urlopen
 
 import pytest
 import torch
@@ -14,7 +21,12 @@ from starlette.routing import Route
 
 from bertworks.core.artifact import Origin
 from bertworks.data.forms import make_example
+from bertworks.service.guards import OWN_HOSTS
+from bertworks.service.http_app import AppSettings, make_app
+from bertworks.service.models import Models
 from bertworks.service.page import page_routes
+from bertworks.service.ports import open_socket
+from bertworks.service.server import serve
 from bertworks.serving.model_folder import OpenModel, save_model
 from bertworks.serving.predictor import Predictor
 from bertworks.tasks.catalog import KINDS, learn_task, make_task
@@ -77,6 +89,69 @@ def model_folder(draw_tasks, tokenizer, tmp_path_factory) -> Callable[..., Path]
         return folder
 
     return save
+
+
+# The whole
+
+
+class Running:
+    """A whole service in a thread, whose models are opened by a function."""
+
+    def __init__(self, open_predictor: Callable[[Path], Any], names: str = "a") -> None:
+        self.models = Models(dict.fromkeys(names, Path()), open_predictor)
+        self.taken = open_socket("127.0.0.1", 0)
+        self.address = self.taken.getsockname()
+        self.said: list[str] = []
+        self._pool = ThreadPoolExecutor(1)
+        app = make_app(self.models, AppSettings(hosts=OWN_HOSTS))
+        self.ended = self._pool.submit(
+            serve,
+            app,
+            self.taken,
+            self.models,
+            drain=5.0,
+            on_ready=lambda: self.said.append("ready"),
+            on_unreadable=app.state.asker.metrics.count_unreadable,
+        )
+
+    def connect(self) -> socket.socket:
+        """Open a connection."""
+        return socket.create_connection(self.address, timeout=10)
+
+    def ask(self, path: str, body: bytes = b"") -> tuple[int, dict[str, str], Any]:
+        """Return the status, the headers and the body of an answer."""
+        headers = {"content-type": "application/json"} if body else {}
+        request = Request_(f"http://127.0.0.1:{self.address[1]}{path}", body or None, headers)
+        try:
+            with urlopen(request, timeout=10) as response:
+                return response.status, dict(response.headers), response.read()
+        except HTTPError as error:
+            with error:
+                return error.code, dict(error.headers), json.loads(error.read())
+
+    def num_refused(self) -> int:
+        """Return how many of its answers were for what is no HTTP."""
+        text = self.ask("/metrics")[2].decode()
+        name = 'bertworks_requests_total{route="none",status="400"} '
+        return next((int(n.split()[-1]) for n in text.splitlines() if n.startswith(name)), 0)
+
+    def wait(self) -> None:
+        """Wait until the models are opened."""
+        while not self.models.is_ready:
+            time.sleep(0.01)
+
+    def close(self) -> None:
+        """End it."""
+        if not self.ended.done() and self.models.on_give_up is not None:
+            self.models.on_give_up()
+        self._pool.shutdown()
+        self.taken.close()
+
+
+@pytest.fixture(scope="session")
+def run_service() -> type[Running]:
+    """Give the class that runs a whole service."""
+    return Running
 
 
 # The page

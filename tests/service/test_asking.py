@@ -13,7 +13,7 @@ import pytest
 import torch
 from starlette.testclient import TestClient
 
-from bertworks.service.asking import wait_for
+from bertworks.service.asking import KEPT, wait_for
 from bertworks.service.batcher import Batcher, BatchLimits
 from bertworks.service.failures import Failure
 from bertworks.service.http_app import AppSettings, make_app
@@ -253,3 +253,20 @@ def test_jobs_nobody_waits_for_any_longer_are_cancelled(make_jobs) -> None:
         waiting(*jobs, patience=0.0)
     assert failed.value.code == "too_late"
     assert all(job.answer.cancelled() for job in jobs)
+
+
+def test_of_a_huge_text_no_more_is_kept_than_any_model_looks_at(make_client) -> None:
+    client = make_client(max_body=9 << 20, max_characters=9 << 20)
+    whole = "the cat " * (1 << 20)
+    assert len(whole) > 3 * KEPT
+    found = [client.post("/embed", json={"inputs": text}) for text in (whole, whole[: KEPT - 1])]
+    assert [reply.status_code for reply in found] == [200, 200]
+    assert [reply.headers["x-truncated"] for reply in found] == ["1", "1"]
+    assert found[0].json() == found[1].json()
+    refused = client.post("/embed", json={"inputs": whole, "truncate": False})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (413, "too_large")
+    headers = {"content-type": "application/json"}
+    torn = json.dumps({"inputs": whole}).encode()[:-2]
+    for body in (torn, torn + b'\x01"}', torn + b'\xff"}'):
+        refused = client.post("/embed", content=body, headers=headers)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "bad_request")

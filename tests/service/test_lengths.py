@@ -13,7 +13,7 @@ from bertworks.data.examples import (
     TextExample,
 )
 from bertworks.service.failures import Failure
-from bertworks.service.lengths import CHARACTERS, Lengths
+from bertworks.service.lengths import CHARACTERS, ENOUGH, Lengths
 
 WORDS = st.sampled_from(["cat", "Hügel", "北京", "unseen", "14", "!", "läuft", "   ", "\n"])
 
@@ -55,6 +55,20 @@ def test_of_a_long_text_little_more_is_looked_at_than_is_read(
         plainly = begin if len(offsets) <= most else begin[: offsets[most - 1][1]]
         found = Lengths(tokenizer, most).shorten(text)
         assert tokenizer.ids_of([found]) == tokenizer.ids_of([plainly if text[most:] else text])
+
+
+@pytest.mark.parametrize("part", ["x", " ", "\u0301", "a\u200d"])
+def test_of_what_is_no_language_no_more_is_looked_at_where_much_is_read(tokenizer, part) -> None:
+    text = part * (1 << 20)
+    assert len(Lengths(tokenizer, 1024).shorten(text)) == CHARACTERS * 1024 < ENOUGH
+    assert len(Lengths(tokenizer, 2048).shorten(text)) == ENOUGH
+    assert len(Lengths(tokenizer, 8192).shorten(text)) == ENOUGH
+
+
+def test_where_much_is_read_long_words_are_read_as_well(tokenizer) -> None:
+    text = ("hill" + " " * 7) * 20_000  # 11 characters a piece
+    for most in (8192, 16384):
+        assert len(tokenizer.ids_of([Lengths(tokenizer, most).shorten(text)])[0]) == most
 
 
 def test_the_long_parts_of_an_example_are_shortened_and_no_others(tokenizer) -> None:

@@ -2,13 +2,16 @@
 
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Encoding
 from tokenizers import Tokenizer as Engine
 from transformers import AutoTokenizer, BertTokenizerFast, PreTrainedTokenizerFast
 
@@ -112,6 +115,25 @@ def test_the_tokenizers_library_alone_adds_the_special_pieces(
     assert encoding.type_ids == [0] * (encoding.tokens.index("[SEP]") + 1) + [1] * (
         len(encoding.tokens) - encoding.tokens.index("[SEP]") - 1
     )
+
+
+def test_a_long_text_is_cut_as_a_short_one_while_other_threads_go_on(learned: Tokenizer) -> None:
+    long = "The runners run 北京. " * 500 + "x" * (1 << 20)
+    ended, ticks = Event(), 0
+
+    def cut() -> Encoding:
+        try:
+            return learned.encode(long)
+        finally:
+            ended.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(cut)
+        while not ended.wait(0.001):
+            ticks += 1
+    whole = learned.engine.encode(long, add_special_tokens=False)
+    assert (found.result().ids, found.result().offsets) == (whole.ids, whole.offsets)
+    assert ticks > 9
 
 
 def test_offsets_point_at_the_characters_of_the_text() -> None:

@@ -119,7 +119,7 @@ def _crowded(found: str) -> Failure:
 
 async def read_body(
     request: Request, *, most: int, within: float, take: Callable[[int], None]
-) -> bytes:
+) -> bytearray:
     """Return the body of a JSON request; one too long or too slow is not read to its end."""
     require_json(request.headers)
     length = request.headers.get("content-length", "")
@@ -137,7 +137,7 @@ async def read_body(
         raise Failure("too_late", f"the body did not arrive within {within:g} seconds") from None
     except ClientDisconnect:
         raise Gone from None
-    return bytes(body)
+    return body  # a copy of a long one would keep others waiting
 
 
 class Gone(Exception):  # noqa: N818
@@ -167,7 +167,7 @@ def require_json(headers: Headers) -> None:
             raise Failure("wrong_content_type", f"the charset is {charset!r:.60}; send UTF-8")
 
 
-def decode(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
+def decode(body: bytes | bytearray, decoder: "msgspec.json.Decoder[Any]") -> Any:
     """Read a body of JSON into the type of a request."""
     try:
         text = body.decode("utf-8")

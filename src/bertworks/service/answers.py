@@ -8,7 +8,7 @@ from bertworks.model.encoder import Encoder
 from bertworks.service.asked import Asked
 from bertworks.service.failures import Failure
 from bertworks.service.jobs import Item
-from bertworks.service.lengths import Lengths
+from bertworks.service.lengths import MOST_PIECES, Lengths
 from bertworks.service.numbers import if_finite
 from bertworks.service.pieces import Piece, attention_item, cut_into_pieces, look_at
 from bertworks.service.task_answers import TaskAnswers
@@ -18,7 +18,6 @@ from bertworks.serving.predictor import Predictor
 from bertworks.tasks.zero_shot import ByVectors, Way
 
 MOST_WINDOWS = 16  # of one input; what stands behind them is not read
-MOST_PIECES = 32768  # in these windows, which are computed at once
 OF_ALL = frozenset({"embed", "embed_all", "rerank", "zero_shot"})  # what every encoder can do
 
 

@@ -28,6 +28,8 @@ from bertworks.service.admission import (
 from bertworks.service.delivery import deliver
 from bertworks.service.failures import Failure
 from bertworks.service.jobs import Item, Job
+from bertworks.service.lengths import CHARACTERS, MOST_PIECES
+from bertworks.service.long_strings import without_ends
 from bertworks.service.metrics import Metrics
 from bertworks.service.models import Models, ServedModel
 from bertworks.service.numbers import is_finite
@@ -35,6 +37,7 @@ from bertworks.service.numbers import is_finite
 NUM_READERS = 4  # threads that read and write JSON and cut texts
 SMALL = 2048  # bytes, which are read faster than a thread is reached
 BRIEF = 512  # bytes of inputs that are cut faster than a thread is reached; so are few vectors told
+KEPT = CHARACTERS * MOST_PIECES + 1  # characters of a string; no model looks at the last one
 SWAPS = 3  # how often a model may be exchanged under a request before it is refused
 
 
@@ -150,14 +153,14 @@ class Asker:
         headers = told_by_headers(answered.served, num_tokens=num_tokens, num_cut=num_cut)
         return deliver(content, self.door, headers)
 
-    async def _body(self, request: Request, take: Callable[[int], None]) -> bytes:
+    async def _body(self, request: Request, take: Callable[[int], None]) -> bytearray:
         limits = self.limits
         return await read_body(request, most=limits.max_body, within=limits.deadline, take=take)
 
-    async def _decode(self, body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
+    async def _decode(self, body: bytearray, decoder: "msgspec.json.Decoder[Any]") -> Any:
         if len(body) <= SMALL:
             return decode(body, decoder)
-        return await self.off_loop(decode, body, decoder)
+        return await self.off_loop(_read_long, body, decoder)
 
     async def _submit(
         self, exchange: Exchange, asked: Any, name: str | None, deadline: float, *, is_brief: bool
@@ -269,6 +272,10 @@ def _answer_of(job: Job, number: int, count: int) -> Any:
         raise Failure("failed", f"input {number} could not be computed") from error
     where = f"input {number}: " if count > 1 else ""
     raise Failure(error.code, f"{where}{error}", retry_after=error.retry_after)
+
+
+def _read_long(body: bytearray, decoder: "msgspec.json.Decoder[Any]") -> Any:
+    return decode(without_ends(body, kept=KEPT), decoder)
 
 
 def _too_late() -> Failure:

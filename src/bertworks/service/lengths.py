@@ -14,7 +14,10 @@ from bertworks.data.examples import (
 from bertworks.service.failures import Failure
 from bertworks.tokenizer.tokenizer import Tokenizer
 
+MOST_PIECES = 32768  # of one text in all of its windows, which are computed at once
 CHARACTERS = 64  # of a piece, at the most and on average; those behind are not even looked at
+FEWER = 12  # the same where more than ENOUGH are looked at: no language has pieces that long
+ENOUGH = 96 << 10  # characters, which are cut in less than a tenth of a second, whatever they are
 USUAL = 4  # characters of a piece: as many are looked at first
 MARGIN = 256  # characters; what stands so far before the end is cut as if there were no end
 LONG_PARTS: dict[type, tuple[str, ...]] = {  # of an example, that may be cut
@@ -24,6 +27,11 @@ LONG_PARTS: dict[type, tuple[str, ...]] = {  # of an example, that may be cut
     ChoiceExample: ("passage",),
     SourceExample: ("source",),
 }
+
+
+def num_looked_at(most: int) -> int:
+    """Return how many characters of a text may be looked at where so many pieces are read."""
+    return min(CHARACTERS * most, max(ENOUGH, FEWER * most))
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,7 @@ class Lengths:
         begin = text[: USUAL * self.most + MARGIN]
         end = self._end(begin)
         if len(begin) < len(text) and (end is None or end > len(begin) - MARGIN):
-            begin = text[: CHARACTERS * self.most]
+            begin = text[: num_looked_at(self.most)]
             end = self._end(begin)
         return begin[:end]
 

@@ -11,7 +11,7 @@ from bertworks.model.embedding import VectorPooling
 from bertworks.service.asked import Asked, query_pairs
 from bertworks.service.failures import Failure
 from bertworks.service.jobs import Item
-from bertworks.service.lengths import CHARACTERS, Lengths
+from bertworks.service.lengths import Lengths, num_looked_at
 from bertworks.service.numbers import if_finite, is_finite, not_finite
 from bertworks.service.task_answers import require_few_told, told
 from bertworks.serving.inputs import refuse_others_than_texts
@@ -137,7 +137,7 @@ class VectorAnswers:
         if cut is None:
             short = [self._lengths.shorten(text) for text in texts]
         else:
-            short = [text[: CHARACTERS * cut] for text in texts]
+            short = [text[: num_looked_at(cut)] for text in texts]
         read = self._embedder.read(short, form)
         return [
             replace(own, is_cut=own.is_cut or len(before) > len(after))

@@ -32,7 +32,8 @@ def run(settings: ServeSettings) -> dict[str, Any]:
     for name in PACKAGES:
         import_optional(name, extra="serve", purpose="serve")
     from bertworks.service.http_app import make_app
-    from bertworks.service.server import address_of, is_local, open_socket, serve
+    from bertworks.service.ports import address_of, is_local, open_socket
+    from bertworks.service.server import serve
 
     keys = _read_keys(settings.api_key_file)
     if not keys and not is_local(settings.host):
@@ -96,7 +97,7 @@ def _app_settings(settings: ServeSettings, keys: tuple[str, ...]) -> "AppSetting
 def _hosts(host: str, allowed: Sequence[str]) -> tuple[str, ...]:
     """Return the names to which the service answers: its own, and those that are given."""
     from bertworks.service.guards import ANY_HOST, OWN_HOSTS
-    from bertworks.service.server import is_local
+    from bertworks.service.ports import is_local
 
     for name in allowed:
         if name != ANY_HOST and not HOST.fullmatch(name):

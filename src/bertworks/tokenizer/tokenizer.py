@@ -24,6 +24,7 @@ from bertworks.tokenizer.special_pieces import SpecialPieces, find_special_piece
 from bertworks.tokenizer.words import CONTINUATION, SPACE, Marks, begins_word, plain_bytes
 
 BROKEN = "\ufffd"  # what an engine writes for bytes that are no character
+BRIEF = 4096  # characters, which are cut before other threads could go on
 
 
 class Tokenizer:
@@ -104,7 +105,10 @@ class Tokenizer:
 
     def encode(self, text: str) -> Encoding:
         """Return ids and character offsets of one text, without special pieces."""
-        return self.engine.encode(text, add_special_tokens=False)
+        if len(text) <= BRIEF:
+            return self.engine.encode(text, add_special_tokens=False)
+        (found,) = self.engine.encode_batch([text], add_special_tokens=False)
+        return found  # of a batch: only then other threads go on meanwhile
 
     def piece(self, index: int) -> str:
         """Return one piece as it stands in the vocabulary."""

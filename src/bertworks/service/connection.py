@@ -1,0 +1,60 @@
+"""A connection as uvicorn keeps it: the one place that knows uvicorn's inner names."""
+
+from typing import Any, cast
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+
+class Connection(HttpToolsProtocol):
+    """Uvicorn's connection, with plain names for what we ask of its inside."""
+
+    @property
+    def has_answered(self) -> bool:
+        """Tell whether nothing that was asked is still to be answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    @property
+    def has_answered_one(self) -> bool:
+        """Tell whether the request at hand, or the last, has its answer."""
+        return self.cycle is not None and self.cycle.response_complete
+
+    @property
+    def is_answering(self) -> bool:
+        """Tell whether a request is being answered, other than one whose body cannot be read."""
+        if self.has_answered:
+            return False
+        is_read = self.cycle.response_started or not self.cycle.more_body
+        return is_read or bool(self.pipeline)
+
+    @property
+    def is_kept_idle(self) -> bool:
+        """Tell whether uvicorn itself closes the connection if nothing comes."""
+        return self.timeout_keep_alive_task is not None
+
+    @property
+    def is_last(self) -> bool:
+        """Tell whether the client wants to leave after the request whose head has come."""
+        return self.parser.get_http_version() != "1.1" or not self.parser.should_keep_alive()
+
+    @property
+    def head(self) -> tuple[bytes, bytes, list[tuple[bytes, bytes]]]:
+        """Return the method, the address and the headers of the request whose head has come."""
+        return self.parser.get_method(), self.url, self.headers
+
+    def of_app(self, name: str) -> Any:
+        """Return what an application keeps under a name; None where it keeps nothing."""
+        app: Any = self.config.app
+        return getattr(app.state, name, None)
+
+    def hand_over(self, name: str, thing: Any) -> None:
+        """Let the application find something in the state of the request whose head has come."""
+        self.scope["state"][name] = thing
+
+    def close_after_answer(self) -> None:
+        """Close when the request at hand has its answer."""
+        self.cycle.keep_alive = False
+
+    def mark_unreadable(self) -> None:
+        """Let the application know that the body of the request at hand cannot be read."""
+        if self.cycle is not None:
+            cast(dict[str, Any], self.cycle.scope)["is_unreadable"] = True
