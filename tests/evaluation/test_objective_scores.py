@@ -16,6 +16,7 @@ from bertworks.evaluation.bootstrap import mean_interval
 from bertworks.evaluation.objective_scores import DocumentSums, evaluate_objectives
 from bertworks.tasks.catalog import make_task
 from bertworks.tasks.electra import Electra
+from bertworks.tasks.next_piece import WithNextPiece
 from bertworks.tasks.task import Judged, TaskModel
 
 
@@ -199,3 +200,22 @@ def test_what_was_replaced_has_ranges_too(config, machine) -> None:
     plain = evaluate_objectives(learner, [flatten(texts)], machine=machine)
     assert {name: one.mean for name, one in ranges.items()} == pytest.approx(plain.metrics)
     assert {"replaced_token_precision", "replaced_token_f1"} < ranges.keys()
+
+
+def test_objectives_of_one_head_have_ranges_of_their_own(config, machine) -> None:
+    alone = TaskModel(config, [make_task("fill_mask")], seed=3, deviation=0.3)
+    learner, random, batches = WithNextPiece(alone), np.random.default_rng(1), []
+    for name in ("fill_mask", "next_piece"):
+        texts = [
+            Features(
+                random.integers(50, size=9),
+                np.zeros(9, np.int64),
+                {name: Goal(random.integers(50, size=3), (1, 3, 5))},
+                number,
+            )
+            for number in range(6)
+        ]
+        batches.append(replace(flatten(texts), is_causal=name == "next_piece"))
+    ranges = documents_of(learner, batches, machine).intervals()
+    plain = evaluate_objectives(learner, batches, machine=machine)
+    assert {name: one.mean for name, one in ranges.items()} == pytest.approx(plain.metrics)

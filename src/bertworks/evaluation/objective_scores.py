@@ -43,7 +43,7 @@ def evaluate_objectives(
             for name, (logits, target) in model.judged(batch.to(machine.device)).items():
                 found[name].add(model.tasks[name], logits, target)
                 if documents is not None:
-                    documents.add(model.tasks[name], logits, target, batch)
+                    documents.add(name, model.tasks[name], (logits, target), batch)
     model.train(was_training)
     found = {name: tally for name, tally in found.items() if tally.sums[COUNT]}
     metrics = {"loss": sum(tally.mean_loss for tally in found.values())}
@@ -65,13 +65,13 @@ class DocumentSums:
     def __len__(self) -> int:
         return len(self._sums)
 
-    def add(self, task: Task, logits: Tensor, target: Target, batch: Batch) -> None:
-        """Take what one objective came to on the texts of a batch."""
-        self._is_binary[task.name] = logits.shape[-1] == 1
-        rows = _sums_by_text(task, logits, target, batch.layout).cpu().double().numpy()
+    def add(self, name: str, task: Task, judged: tuple[Tensor, Target], batch: Batch) -> None:
+        """Take what one objective came to on the texts of a batch; two may have the same head."""
+        self._is_binary[name] = judged[0].shape[-1] == 1
+        rows = _sums_by_text(task, *judged, batch.layout).cpu().double().numpy()
         for document, row in zip(batch.ids, rows, strict=True):
             own = self._sums.setdefault(document, {})
-            own[task.name] = own.get(task.name, 0.0) + row
+            own[name] = own.get(name, 0.0) + row
 
     def intervals(self) -> dict[str, Interval]:
         """Return the scores with their ranges over drawn documents; of one there are none."""
