@@ -72,6 +72,13 @@ def test_the_written_command_makes_the_same_model(
     assert other["log.jsonl"] != made(pretrained)["log.jsonl"]
 
 
+def test_without_scores_on_the_way_the_last_step_is_the_best(
+    pretrain_words: Words, tmp_path: Path, command: Run
+) -> None:
+    ended = command(*pretrain_words(tmp_path / "run", steps=3, evaluate_every=0), "--json")
+    assert json.loads(ended.out)["best_step"] == 3
+
+
 def test_the_result_is_json_and_the_course_is_said(
     pretrain_words: Words, tmp_path: Path, command: Run
 ) -> None:

@@ -105,7 +105,8 @@ def _run(settings: PretrainSettings, crew: Crew) -> dict[str, Any]:
         Speed.of(machine, time.monotonic() - started, done),
         again(origin),
     ]
-    extra = {**final.as_json(), "best_step": at.best_step, "warnings": warnings}
+    best_step = at.best_step or at.step  # the last, where nothing was scored on the way
+    extra = {**final.as_json(), "best_step": best_step, "warnings": warnings}
     with whole(model):  # once more, for scoring has parted its weights again
         if not crew.is_first:
             return {}
@@ -119,7 +120,7 @@ def _run(settings: PretrainSettings, crew: Crew) -> dict[str, Any]:
     return {
         "model": str(settings.out),
         "steps": at.step,
-        "best_step": at.best_step,
+        "best_step": best_step,
         "seconds": time.monotonic() - started,
         **final.metrics,
         "intervals": interval_rows(final.intervals),
