@@ -16,6 +16,7 @@ from bertworks.stages.settings import LearnVocabSettings
 def test_every_stage_has_its_command_and_every_command_its_stage() -> None:
     folder = Path(bertworks.stages.__file__).parent
     parts = {
+        "finetune_data",
         "finetune_model",
         "finetune_plan",
         "learning_plan",
