@@ -120,9 +120,10 @@ def task_model(site: Site, kind: str) -> Path:
     encoder = bertworks.load(site.model("a"), device="cpu", threads=1)
     task = make_task(kind) if KINDS[kind].learn is None else _learned(kind)
     network = TaskModel(encoder.model.config, [task], seed=5, deviation=0.3)
-    with torch.no_grad():
-        for weights in network.heads.parameters():
-            weights.mul_(3.0)
+    if kind != "generate":  # whose head is a decoder: what it writes says enough
+        with torch.no_grad():
+            for weights in network.heads.parameters():
+                weights.mul_(3.0)
     save_model(path, network, encoder.tokenizer, origin=Origin())
     return path
 
