@@ -90,7 +90,10 @@ def test_a_task_answers_in_any_batch_as_the_predictor_does(
 ) -> None:
     answers, rows = answers_of(predictor), make_samples(31).rows(kind, 11, longest=150)
     items = answers.prepare(ability, rows, {"task": kind} if ability != "fill_mask" else {})
-    require_same(in_any_batch(answers, items, seed=7), predictor.predict(rows, task=kind))
+    found = in_any_batch(answers, items, seed=7)
+    for answer in found:
+        answer.pop("num_pieces", None)  # of what is written, which the service alone tells
+    require_same(found, predictor.predict(rows, task=kind))
 
 
 @pytest.mark.parametrize(
@@ -221,7 +224,12 @@ def test_a_model_can_do_what_its_heads_can_and_every_encoder_can(predictor_of) -
     [
         ("embed", ["a", 5], {}, "input 2 is 5; only texts"),
         ("embed", ["half \ud83d"], {}, "input 1 is"),
-        ("embed", ["a"], {"dims": 22}, "dims is 22; choose from 1 to 21"),
+        (
+            "embed",
+            ["a"],
+            {"dims": 22},
+            "22 dimensions are asked for, but the vectors of this model have 21",
+        ),
         ("embed", ["a"], {"pooling": "best"}, "pooling 'best' is not known"),
         ("embed", ["a"], {"prompt_name": "x"}, "it has none"),
         ("classify", ["a", " "], {}, "input 2: 'text' is empty"),

@@ -6,13 +6,15 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event
+from threading import Event, current_thread
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from starlette.testclient import TestClient
 
+from bertworks.service import asking
 from bertworks.service.asking import KEPT, wait_for
 from bertworks.service.batcher import Batcher, BatchLimits
 from bertworks.service.failures import Failure
@@ -270,3 +272,32 @@ def test_of_a_huge_text_no_more_is_kept_than_any_model_looks_at(make_client) -> 
     for body in (torn, torn + b'\x01"}', torn + b'\xff"}'):
         refused = client.post("/embed", content=body, headers=headers)
         assert (refused.status_code, refused.json()["error"]["code"]) == (400, "bad_request")
+
+
+@pytest.mark.parametrize("route", ["/embed", "/tokenize"])
+def test_large_requests_are_read_cut_and_answered_beside_the_event_loop(
+    client, served_models, monkeypatch: pytest.MonkeyPatch, route: str
+) -> None:
+    threads: dict[str, str] = {}
+
+    def watch(place: Any, name: str) -> None:
+        done = getattr(place, name)
+
+        def noted(*arguments: Any, **named: Any) -> Any:
+            threads[name] = current_thread().name
+            return done(*arguments, **named)
+
+        monkeypatch.setattr(place, name, noted)
+
+    watch(asking, "decode")
+    watch(asking, "_write")
+    watch(served_models.get(), "prepare")
+    watch(served_models.get(), "tokenize")
+    assert client.post(route, json={"inputs": ["the cat sat"] * 300}).status_code == 200
+    work = {"decode", "tokenize"} if route == "/tokenize" else {"decode", "prepare", "_write"}
+    assert threads.keys() == work
+    assert all(name.startswith("bertworks-reader") for name in threads.values())
+    assert client.post(route, json={"inputs": "the cat"}).status_code == 200
+    assert not threads["decode"].startswith(
+        "bertworks-reader"
+    )  # what is small costs less than that

@@ -26,7 +26,7 @@ class Line(asyncio.Transport):
     """A connection's other end, which keeps what is written."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__({"peername": ("10.0.0.7", 4242)})
         self.written = b""
         self.is_closed = False
 
@@ -151,6 +151,7 @@ def test_a_connection_tells_what_is_asked_and_how_far_the_answer_is(
         method, url, headers = made.head
         assert (method, url, headers[0]) == (b"POST", b"/a?b=c", (b"host", b"d"))
         assert made.is_last is is_last
+        assert made.peer == ("10.0.0.7", 4242)
         made.hand_over("ticket", 7)
         made.mark_unreadable()
         assert (made.has_answered, made.has_answered_one, made.is_answering) == (

@@ -146,6 +146,15 @@ def test_what_is_no_string_is_refused_as_in_short_bodies(body: bytes) -> None:
 
 
 @pytest.mark.usefixtures("tiny_parts")
+@pytest.mark.parametrize("name", ["half a pair", "two first halves", "a second half"])
+def test_half_a_character_is_called_so(name: str) -> None:
+    body = UNREADABLE[name]
+    for read in (lambda: decode(body, ANY), lambda: without_ends(bytearray(body), kept=20)):
+        with pytest.raises(Failure, match="as JSON: an escape stands for half of a surrogate pair"):
+            read()
+
+
+@pytest.mark.usefixtures("tiny_parts")
 def test_the_place_of_what_is_no_utf_8_is_told() -> None:
     with pytest.raises(Failure, match=rf"byte {len(LONG)} of the body is not UTF-8"):
         without_ends(bytearray(UNREADABLE["a lone byte"]), kept=20)

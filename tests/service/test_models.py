@@ -190,6 +190,23 @@ def test_a_revision_tells_weights_apart(folder, model_folder, tmp_path: Path) ->
     assert revision_of(plain[0]) == revision_of(plain[0])
 
 
+@pytest.mark.parametrize("name", ["1_Pooling/config.json", "vocab.txt", "spiece.model"])
+def test_the_same_weights_that_are_read_otherwise_are_another_revision(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("one")
+    before = revision_of(tmp_path)
+    (tmp_path / "README.md").write_text("Words about it.")
+    assert revision_of(tmp_path) == before
+    file.write_text("two")
+    after = revision_of(tmp_path)
+    file.rename(file.with_name("moved.json"))
+    assert len({before, after, revision_of(tmp_path)}) == 3
+
+
 def test_an_exchanged_model_answers_from_then_on(swapped, folder, model_folder) -> None:
     other = model_folder("classify", "tag", seed=5)
     old = swapped.get()
@@ -219,6 +236,40 @@ def test_counts_go_on_when_models_are_exchanged_and_old_weights_are_let_go(swapp
         time.sleep(0.05)
     assert [old() for old in replaced] == [None] * 3
     assert swapped.get().count("num_computed") == 4 * len(TEXTS)
+
+
+def test_a_model_that_outlives_the_one_in_its_place_is_counted_to_its_end(folder) -> None:
+    first, second, third = (ServedModel(name, load(folder)) for name in "abc")
+    first.start()
+    second.start()
+    gate, compute = Event(), first.batcher._compute
+    begun = Event()
+
+    def slow(key: Any, contents: list[Any]) -> list[Any]:
+        begun.set()
+        assert gate.wait(20)
+        return list(compute(key, contents))
+
+    assert first.batcher._worker is not None
+    first.batcher._worker._compute = slow
+    (item,) = first.prepare("embed", TEXTS[:1], {})
+    job = Job(item, time.monotonic() + 20)
+    first.batcher.submit([job])
+    assert begun.wait(20)
+    second.follow(first)
+    third.follow(second)
+    leaving = [
+        Thread(target=new.let_go, args=(old, 20.0))
+        for new, old in [(third, second), (second, first)]
+    ]
+    for thread in leaving:
+        thread.start()
+    leaving[0].join(0.5)
+    gate.set()
+    for thread in leaving:
+        thread.join(20)
+    assert job.answer.done()
+    assert third.count("num_computed") == 1
 
 
 def _copy(folder: Path, copy: Path) -> Path:

@@ -60,8 +60,10 @@ UNMARKED = """() => {
     .filter((one) => one.getClientRects().length && !isMarked(one)).map((one) => one.outerHTML);
 }"""
 PARTED = """() => {
-  const [line, word, label] = [".marked", ".marked bdi", ".marked small"]
+  const [line, mark, label] = [".marked", ".marked mark", ".marked small"]
     .map((name) => document.querySelector(name));
+  const word = document.createRange();
+  word.selectNode(mark.firstChild);
   const bottomOf = (element, nth) => element.getClientRects().item(nth).bottom;
   const parted = [];
   for (let width = 80; width < 480; width += 4) {
@@ -70,6 +72,22 @@ PARTED = """() => {
     if (Math.abs(far) > 10) parted.push(width);
   }
   return parted;
+}"""
+TORN = """() => {
+  const line = document.querySelector(".marked");
+  const linesOf = (node) => {
+    const range = document.createRange();
+    range.selectNode(node);
+    return new Set([...range.getClientRects()].map(({ bottom }) => Math.round(bottom))).size;
+  };
+  const torn = [...document.querySelectorAll("td:nth-child(2)")]
+    .filter((cell) => linesOf(cell.firstChild) > 1).map((cell) => cell.textContent);
+  for (let width = 160; width < 480; width += 4) {
+    line.style.width = `${width}px`;
+    torn.push(...[...line.querySelectorAll("mark")]
+      .filter((mark) => mark.getClientRects().length > 1).map((mark) => mark.textContent));
+  }
+  return torn;
 }"""
 BRIGHTNESS = """() => getComputedStyle(document.body).backgroundColor.match(/[0-9.]+/g)
   .reduce((sum, one) => sum + Number(one), 0)"""
@@ -117,6 +135,16 @@ def test_a_label_is_never_parted_from_its_word(open_page: "Callable[..., Page]")
     page.fill("#field-text", "这些人昨天晚上从很远的地方来到北京看朋友")
     ask(page)
     assert page.evaluate(PARTED) == []
+
+
+def test_one_word_and_its_label_are_never_torn(open_page: "Callable[..., Page]") -> None:
+    page = open_page("tag", viewport={"width": 360, "height": 700})
+    page.fill("#field-text", "In 1843 the Notes went to London in French.")
+    ask(page)
+    assert page.locator("mark").count() == 4
+    assert page.evaluate(TORN) == []
+    fits = "(box) => box.scrollWidth <= box.clientWidth"
+    assert page.eval_on_selector(".scroll", fits)
 
 
 def test_the_theme_follows_the_system_until_it_is_switched(

@@ -112,6 +112,19 @@ def test_every_model_that_a_panel_offers_answers_in_it(page: "Page") -> None:
             assert facts.startswith(model)
 
 
+@pytest.mark.parametrize("panel", ["compare", "search"])
+def test_where_the_answer_has_no_room_its_headers_tell_what_was_read(
+    page: "Page", panel: str
+) -> None:
+    page.evaluate("(panel) => { location.hash = panel; }", panel)
+    page.wait_for_selector(f"nav a[href='#{panel}'][aria-current=page]")
+    _, facts = page.evaluate(ASK, ["classify", "one two"])
+    assert "\u00a0tokens" in facts
+    assert page.query_selector(".caution") is None
+    page.evaluate(ASK, ["classify", "one " * 40_000])
+    assert "the rest was left out" in str(page.text_content(".caution"))
+
+
 def test_the_service_refuses_in_sentences_that_the_page_shows(page: "Page") -> None:
     trouble, _ = page.evaluate(ASK, [None, "no such place"])
     assert "the text has no [MASK]" in trouble

@@ -73,6 +73,10 @@ def test_answers_are_read(of, served_models) -> None:
     )
     assert found.answer == expected["answer"]
     assert TEXT[found.start : found.end] == found.answer
+    several = of("answer", "question-answering").question_answering(**asked, top_k=4)
+    wanted = [one["answer"] for one in expected["candidates"][:4]]
+    assert [one.answer for one in several] == wanted
+    assert len(wanted) == 4
 
 
 def test_masks_are_filled(ask, of, served_models) -> None:

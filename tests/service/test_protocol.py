@@ -249,7 +249,7 @@ def crowded(predictor_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -
     """Serve a model behind a door at which far too much is expected."""
     monkeypatch.setattr(PatientProtocol, "patience", 0.3)
     models = Models({"a": Path()}, lambda _: predictor_of())
-    app = make_app(models, AppSettings())
+    app = make_app(models, AppSettings(access_log=True))
     app.state.doorman.expected[0] = 10**6
     with ThreadPoolExecutor(1) as pool, closing(open_socket("127.0.0.1", 0)) as taken:
         is_open = Event()
@@ -310,6 +310,30 @@ def test_the_refused_may_ask_something_else_on_the_same_line(crowded: Any) -> No
             replies(line, 1)
         line.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
         assert b'{route="/embed",status="429"} 3\n' in line.recv(1 << 16)
+
+
+def test_who_is_refused_at_the_door_has_a_line_in_the_log_too(crowded: Any, capfd: Any) -> None:
+    with closing(socket.create_connection(crowded.address, timeout=10)) as line:
+        line.sendall(embed())
+        replies(line, 1)
+        crowded.doorman.expected[0] = 0
+        line.sendall(embed() + b"no HTTP\r\n\r\n")
+        replies(line, 1)
+    with closing(socket.create_connection(crowded.address, timeout=10)) as line:
+        line.sendall(b"POST /embed HTTP/1.1\r\nContent-Type: application/json\r\n")
+        line.sendall(b"Transfer-Encoding: chunked\r\n\r\nzz\r\n")
+        replies(line, 1)
+    until, said = time.monotonic() + 10, list[str]()
+    while len(said) < 4 and time.monotonic() < until:
+        said += capfd.readouterr().err.splitlines()
+        time.sleep(0.01)
+    found = [re.sub(r"^\S+Z |[\d.]+ ms$", "", line).strip() for line in said]
+    assert sorted(found) == [
+        "127.0.0.1 - - 400",
+        "127.0.0.1 - - 400",
+        "127.0.0.1 POST /embed 200",
+        "127.0.0.1 POST /embed 429",
+    ]
 
 
 @pytest.mark.parametrize("header", [b"Connection: close", b"Expect: 100-continue"])

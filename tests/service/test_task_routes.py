@@ -115,6 +115,14 @@ def test_texts_are_written_in_the_way_that_is_asked_for(client, served_models) -
         assert told["usage"]["tokens"] == 2 * 2 + sum(map(len, predictor.tokenizer.ids_of(texts)))
 
 
+def test_pieces_are_counted_as_they_were_written_not_as_their_text_would_be_cut(client) -> None:
+    for length in (1, 5, 9):
+        way = {"shortest_reply": length, "longest_reply": length, "begin": "the cat"}
+        body = {"inputs": ["the cat sat", "dog"], "model": "generate", **way}
+        told = client.post("/generate", json=body).json()
+        assert told["usage"]["written"] == 2 * (2 + length)
+
+
 def test_no_way_that_the_schema_allows_breaks_the_network(client) -> None:
     chance, statuses = random.Random(4), Counter()
     for _ in range(60):

@@ -34,7 +34,13 @@ class AccessLog:
         try:
             await self._app(scope, receive, noted)
         finally:
-            say(line_of(scope, status, monotonic() - begun))
+            if not scope.get("is_unreadable"):  # of which the connection says a line
+                say(line_of(scope, status, monotonic() - begun))
+
+
+def say_refusal(client: tuple[str, int] | None, method: str, path: str, status: int) -> None:
+    """Say how a request ended that no application saw."""
+    say(line_of({"client": client, "method": method, "path": path}, status, 0.0))
 
 
 def line_of(scope: Scope, status: int, seconds: float) -> str:

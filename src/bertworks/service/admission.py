@@ -221,7 +221,17 @@ def _require_strict(text: str) -> None:
         parse_float=len,
     )
     if "\\u" in text:
+        require_whole_characters(text)
+
+
+def require_whole_characters(text: str) -> None:
+    """Stop at an escape that stands for half of a character, in JSON that is sound otherwise."""
+    try:
         msgspec.json.decode(text)
+    except msgspec.ValidationError:  # a number out of range
+        raise
+    except msgspec.DecodeError:
+        raise ValueError("an escape stands for half of a surrogate pair") from None
 
 
 def _refuse_constant(name: str) -> None:

@@ -41,6 +41,11 @@ class Connection(HttpToolsProtocol):
         """Return the method, the address and the headers of the request whose head has come."""
         return self.parser.get_method(), self.url, self.headers
 
+    @property
+    def peer(self) -> tuple[str, int] | None:
+        """Return the address of the client."""
+        return self.client
+
     def of_app(self, name: str) -> Any:
         """Return what an application keeps under a name; None where it keeps nothing."""
         app: Any = self.config.app

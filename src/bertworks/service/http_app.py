@@ -21,7 +21,7 @@ from bertworks.service import (
     rerank_routes,
     task_routes,
 )
-from bertworks.service.access_log import AccessLog
+from bertworks.service.access_log import AccessLog, say_refusal
 from bertworks.service.admission import Keys, Limits
 from bertworks.service.asking import Asker
 from bertworks.service.doorman import Doorman
@@ -94,6 +94,7 @@ def make_app(models: Models, settings: AppSettings) -> Starlette:
     )
     app.router.redirect_slashes = False
     app.state.asker, app.state.has_keys = asker, bool(keys)
+    app.state.say_refusal = say_refusal if settings.access_log else None
     paths = frozenset(one.path for one in operations if one.asks_model and "{" not in one.path)
     app.state.doorman = Doorman(models, metrics, keys, paths)
     return app

@@ -61,7 +61,8 @@ def _tagged_words(text: str, answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 def found_answers(answer: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the answers to a question, the one to give first; no answer is an empty text."""
-    others = [row for row in answer["candidates"] if row["start"] != answer["start"]]
+    place = answer["start"], answer["end"]
+    others = [row for row in answer["candidates"] if (row["start"], row["end"]) != place]
     return [
         {
             "answer": row["answer"],

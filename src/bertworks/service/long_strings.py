@@ -8,8 +8,7 @@ import json
 import re
 from codecs import utf_8_decode
 
-import msgspec
-
+from bertworks.service.admission import require_whole_characters
 from bertworks.service.failures import Failure
 
 PART = 64 << 10  # bytes that are read without a pause
@@ -59,7 +58,7 @@ def _read_part(part: bytes, place: int) -> tuple[int, int]:
     try:
         num_characters = len(json.loads(f'"{text}"'))
         if "\\u" in text:
-            msgspec.json.decode(f'"{text}"')  # refuses half a character
+            require_whole_characters(f'"{text}"')
     except ValueError as error:
         raise _unreadable(getattr(error, "msg", str(error)), place) from None
     return num_bytes, num_characters

@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import Any, Self
 
 from bertworks.core.artifact import MANIFEST, read_manifest, sha256_of
@@ -24,6 +24,7 @@ NAME = re.compile(r"[\w.@/-]{1,100}")
 TRIAL = "A first text, to see whether the model answers."
 WARM_UP = 60.0  # seconds in which a model must have answered for the first time
 SHOWN = 12  # digits of a revision
+FILES = (".json", ".model", ".onnx", ".safetensors", ".txt")  # of which a model is made
 COUNTS = (  # of a batcher, that go on when a model is exchanged
     "num_computed",
     "num_expired",
@@ -67,6 +68,8 @@ class ServedModel:
             on_batch=self.measures.begin,
         )
         self._count_before: Callable[[str], int] = lambda name: 0  # of those that it replaced
+        self._is_settled = Event()  # those that it replaced count no more
+        self._is_settled.set()
 
     def start(self) -> None:
         """Begin to answer; a model that cannot is an error."""
@@ -92,11 +95,17 @@ class ServedModel:
     def follow(self, old: Self) -> None:
         """Go on with the counts of a model that this one will replace."""
         self._count_before = old.count
+        self._is_settled.clear()
 
     def let_go(self, old: Self, drain: float) -> None:
-        """Let the replaced model finish, and keep its counts but not its weights."""
+        """Let the replaced model finish, and keep its counts but not its weights.
+
+        One that was itself put in another's place may be done before that other is.
+        """
         old.batcher.stop(drain)
+        old._is_settled.wait()
         self._count_before = {name: old.count(name) for name in COUNTS}.__getitem__
+        self._is_settled.set()
 
     def tokenize(
         self, texts: Sequence[Any], *, special: bool = True, prompt: str | None = None
@@ -312,10 +321,14 @@ def precision_of(predictor: Predictor) -> str:
 
 
 def revision_of(folder: Path) -> str:
-    """Return what tells a folder's weights from others: the beginning of a sha256."""
+    """Return what tells a folder's model from others: the beginning of a sha256.
+
+    The same weights with another vocabulary, pooling or prompt give other answers.
+    """
     if (folder / MANIFEST).is_file():
         return read_manifest(folder)["sha256"][:SHOWN]
     digest = hashlib.sha256()
-    for file in sorted([*folder.rglob("*.safetensors"), *folder.rglob("*.onnx")]):
-        digest.update(sha256_of(file).encode())
+    for file in sorted(file for file in folder.rglob("*") if file.suffix in FILES):
+        if file.is_file():
+            digest.update(f"{sha256_of(file)} {file.relative_to(folder).as_posix()}\n".encode())
     return digest.hexdigest()[:SHOWN]

@@ -18,8 +18,10 @@ from bertworks.service.schemas import ErrorAnswer
 REFERENCE = "#/components/schemas/{name}"
 ALWAYS = ("bad_request", "wrong_host", "failed")  # any operation may end so
 STYLE = (
+    ":root{color-scheme:light dark}"
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
-    "h2{margin-top:2rem}code,pre{font-size:.9em}summary{cursor:pointer}pre{overflow:auto}"
+    "h2{margin-top:2rem}code,pre{font-size:.9em}pre{overflow:auto}"
+    "summary{cursor:pointer;padding:.2rem 0}"
 )
 STYLE_HASH = b64encode(sha256(STYLE.encode()).digest()).decode()
 PAGE_POLICY = f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; frame-ancestors 'none'"
@@ -131,7 +133,7 @@ def _errors(
 
 TOLD = {
     "x-bertworks-model": ("Which model answered; what is not ASCII is percent-encoded.", "string"),
-    "x-bertworks-revision": ("Which weights it has.", "string"),
+    "x-bertworks-revision": ("Which weights, vocabulary and settings it has.", "string"),
     "x-compute-tokens": ("How many tokens were read.", "integer"),
     "x-truncated": ("How many inputs were cut.", "integer"),
 }

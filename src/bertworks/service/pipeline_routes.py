@@ -157,8 +157,8 @@ def shape_entities(request: PipelineRequest, answered: Answered) -> list[Any]:
 def shape_answers(request: PipelineRequest, answered: Answered) -> Any:
     """Give the best answer, or as many as were asked for."""
     given = request.parameters or PipelineParameters()
+    found = [found_answers(answer)[: given.top_k or 1] for answer in answered.answers]
     many = given.top_k not in (None, 1)
-    found = [found_answers(answer) for answer in answered.answers]
     return _unlisted(request, found if many else [answers[0] for answers in found])
 
 

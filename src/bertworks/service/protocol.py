@@ -6,7 +6,7 @@ from typing import Any
 
 from bertworks.service.connection import Connection
 from bertworks.service.doorman import Doorman, Ticket
-from bertworks.service.failures import Failure
+from bertworks.service.failures import STATUSES, Failure
 from bertworks.service.refusals import response_of
 from bertworks.service.wire import as_bytes, refusal_bytes, without_offer
 
@@ -35,6 +35,7 @@ class PatientProtocol(Connection):
         self._is_refused = False  # and the rest of the request is not read
         self._ticket: Ticket | None = None
         self._doorman: Doorman | None = self.of_app("doorman")
+        self._say_refusal: Callable[..., None] | None = self.of_app("say_refusal")
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for a first request."""
@@ -124,6 +125,7 @@ class PatientProtocol(Connection):
             return
         self._is_over = True
         self._on_unreadable()
+        self._say("-", "-", STATUSES["bad_request"])
         if self.is_answering:
             self.close_after_answer()
             return
@@ -151,9 +153,16 @@ class PatientProtocol(Connection):
             return False
         self._is_refused = True
         self.transport.write(refusal_bytes(found, is_last=self.is_last))
+        method, url, _ = self.head
+        self._say(method.decode("latin-1"), url.decode("latin-1"), STATUSES["overloaded"])
         if self.is_last:
             self.transport.close()
         return True
+
+    def _say(self, method: str, path: str, status: int) -> None:
+        """Say what became of a request that the application does not see, where that is wanted."""
+        if self._say_refusal is not None:
+            self._say_refusal(self.peer, method, path, status)
 
     def _give_back_ticket(self) -> None:
         if self._ticket is not None:

@@ -111,7 +111,7 @@ class TaskAnswer(Struct):
 
 
 class WrittenUsage(Struct):
-    """How many tokens were read, and how many pieces the replies have."""
+    """How many tokens were read, and how many pieces were written."""
 
     tokens: int
     written: int

@@ -81,13 +81,13 @@ def ask_texts(request: GenerateRequest, served: ServedModel) -> Sequence[Questio
 
 def shape_texts(request: GenerateRequest, answered: Answered) -> GenerateAnswer:
     """Tell what was written, and how much that is."""
-    replies = [Reply(**answer) for answer in answered.answers]
-    pieces = answered.served.predictor.tokenizer.ids_of([reply.text for reply in replies])
+    replies = [Reply(answer["text"], answer["score"]) for answer in answered.answers]
+    num_written = sum(answer["num_pieces"] for answer in answered.answers)
     return GenerateAnswer(
         model=answered.served.name,
         revision=answered.served.revision,
         answers=replies,
-        usage=WrittenUsage(answered.num_tokens, sum(map(len, pieces))),
+        usage=WrittenUsage(answered.num_tokens, num_written),
         truncated=answered.is_cut,
     )
 

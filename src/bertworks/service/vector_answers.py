@@ -49,7 +49,9 @@ class VectorAnswers:
         """Make texts ready to become one vector each."""
         if asked.dims is not None and asked.dims > self.dims:
             raise Failure(
-                "bad_value", f"dims is {asked.dims}; choose from 1 to {self.dims}, for vectors end"
+                "bad_value",
+                f"{asked.dims} dimensions are asked for, but the vectors of this model have "
+                f"{self.dims}; choose from 1 to {self.dims}",
             )
         form = VectorForm(
             pooling=cast(VectorPooling | None, asked.pooling),

@@ -140,7 +140,9 @@ def as_asked(task: Generate, asked: Asked) -> Generate:
             f"{how['beams']} beams of {how['longest_reply']} pieces are asked for, but "
             f"{MOST_PIECES} are the most together; give a longest_reply of at most {most}",
         )
-    return task.asked(**how)
+    asked_for = task.asked(**how)
+    asked_for.counts_pieces = True
+    return asked_for
 
 
 def _way(writer: Generate) -> tuple[Any, ...]:

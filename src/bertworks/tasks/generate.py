@@ -68,6 +68,7 @@ class Generate:
     ) -> None:
         self.name = name
         self.begin = ""  # what every reply begins with
+        self.counts_pieces = False  # whether an answer tells how many pieces it has
         self.chance: Chance | None = None  # None: the best reply is looked for, none is drawn
         self.options: Options = {
             "decoder": decoder,
@@ -240,7 +241,11 @@ class Generate:
             texts = read.tokens.cpu().split(list(read.layout.lengths))
             names = [str(text.tolist()) for text in texts]
             found = write_sampled(draft, prompt, search, self.chance, names=names)
-        return [_answer(begin[1:], own, tokenizer) for own in found]
+        answers = [_answer(begin[1:], own, tokenizer) for own in found]
+        if not self.counts_pieces:
+            return answers
+        counts = [len(begin) - 1 + len(own[0].tokens) for own in found]
+        return [told | {"num_pieces": n} for told, n in zip(answers, counts, strict=True)]
 
     def _draft(self, model: TaskModel, batch: Batch, *, room: int) -> Draft:
         head, encoder = model.heads[self.name], model.encoder

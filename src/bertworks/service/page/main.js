@@ -169,8 +169,8 @@ async function run(panel, draft) {
   showBusy(draft);
   at("status").textContent = say("wait");
   try {
-    const { reply, milliseconds } = await ask(request, signal);
-    Object.assign(draft, { view: {}, outcome: { reply, milliseconds, request, values, model } });
+    const answer = await ask(request, signal);
+    Object.assign(draft, { view: {}, outcome: { ...answer, request, values, model } });
   } catch (error) {
     if (error.name === "AbortError") return;
     draft.outcome = { error, request };

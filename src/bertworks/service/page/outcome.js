@@ -30,16 +30,17 @@ function answerView(panel, { outcome, view }) {
     facts(outcome));
 }
 
-function facts({ reply, model, milliseconds }) {
-  const revision = reply.revision ?? model.revision;
+function facts({ reply, told, model, milliseconds }) {
+  const revision = reply.revision ?? told.revision ?? model.revision;
+  const tokens = reply.usage?.tokens ?? told.tokens;
   const found = [
     model.name,
     revision?.slice(0, 12),
-    reply.usage ? say("facts.tokens", { count: decimal(reply.usage.tokens) }) : null,
+    tokens === undefined ? null : say("facts.tokens", { count: decimal(tokens) }),
     reply.usage?.written === undefined ? null : say("facts.written", { count: decimal(reply.usage.written) }),
     say("facts.time", { count: decimal(Math.max(1, milliseconds), 0) }),
   ].filter(Boolean);
-  const isCut = Array.isArray(reply.truncated) && reply.truncated.some(Boolean);
+  const isCut = told.numCut > 0 || (Array.isArray(reply.truncated) && reply.truncated.some(Boolean));
   return [
     isCut ? make("p", { class: "caution" }, say("facts.cut")) : null,
     make("p", { class: "facts soft" }, found.map((fact, nth) => [nth ? " · " : "", make("span", {}, fact)])),

@@ -34,7 +34,14 @@ export async function ask({ path, body }, signal) {
   const response = await send(path, body, signal);
   const reply = await read(response);
   if (!response.ok) throw refusal(response, reply);
-  return { reply, milliseconds: performance.now() - begun };
+  return { reply, told: toldBy(response), milliseconds: performance.now() - begun };
+}
+
+// What an answer says of itself whatever its shape is: the model may have been exchanged since the page was loaded.
+function toldBy({ headers }) {
+  const number = (name) => (headers.has(name) ? Number(headers.get(name)) : undefined);
+  const revision = headers.get("x-bertworks-revision") ?? undefined;
+  return { revision, tokens: number("x-compute-tokens"), numCut: number("x-truncated") };
 }
 
 async function send(path, body, signal) {

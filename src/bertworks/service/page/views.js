@@ -68,7 +68,7 @@ export function markedText(text, spans, colorOf = () => 0) {
     const label = span.label ? make("small", {}, span.label) : null;
     const words = characters.slice(span.start, span.end).join("");
     line.append(characters.slice(behind, span.start).join(""));
-    line.append(make("mark", { class: `c${colorOf(span.label)}` }, make("bdi", {}, words), label));
+    line.append(make("mark", { class: `c${colorOf(span.label)}` }, words, label));
     behind = span.end;
   }
   line.append(characters.slice(behind).join(""));
