@@ -500,3 +500,15 @@ def address(served_models: Any, serve_app: Callable[..., Any]) -> Iterator[str]:
 
     with serve_app(make_app(served_models, AppSettings())) as address:
         yield address
+
+
+@pytest.fixture
+def ship(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, str], Path]:
+    """Let copies of folders be models that come with the package, in a folder of the test."""
+    place = tmp_path / "package" / "models"
+    monkeypatch.setattr("bertworks.core.shipped.PLACE", place)
+
+    def copy(folder: Path, name: str) -> Path:
+        return Path(shutil.copytree(folder, place / name))
+
+    return copy

@@ -22,6 +22,7 @@ def test_every_stage_has_its_command_and_every_command_its_stage() -> None:
         "learning_plan",
         "onnx_export",
         "outputs",
+        "own_export",
         "ranking",
         "suite",
         "task_list",
@@ -32,6 +33,7 @@ def test_every_stage_has_its_command_and_every_command_its_stage() -> None:
         "settings",
         "setting_groups",
         "answer_settings",
+        "shipping_settings",
         "task_settings",
         *parts,
     }

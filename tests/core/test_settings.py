@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from bertworks.core.errors import UsageError
 from bertworks.core.settings import (
     Limit,
+    ModelFolder,
     Ramp,
     as_command,
     as_json,
@@ -295,3 +296,36 @@ def test_a_ramp_moves_in_a_line_and_is_written_without_loss(
     assert ramp.at(0.5) == pytest.approx((start + end) / 2, abs=1e-6)
     assert Ramp.parse(str(ramp)) == Ramp.parse(ramp.plain()) == ramp
     assert Ramp(start, start).at(share) == start
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opening:
+    models: tuple[ModelFolder, ...] = field(kw_only=False)
+    model: ModelFolder
+    other: ModelFolder | None = None
+    data: Path = Path("data")
+
+
+def test_the_name_of_a_shipped_model_becomes_its_folder_and_a_name_again(
+    ship, tmp_path: Path
+) -> None:
+    made = tmp_path / "made"
+    made.mkdir()
+    (made / "manifest.json").write_text("{}")
+    folder = ship(made, "little-en")
+    given = {"models": ["a", "little-en"], "model": "little-en", "other": "b", "data": "little-en"}
+    values = read_values(Opening, given, where="open")
+    assert values["models"] == (Path("a"), folder)
+    assert (values["model"], values["other"]) == (folder, Path("b"))
+    assert values["data"] == Path("little-en")  # data are not models
+    settings = make_settings(Opening, values, command="open")
+    assert as_json(settings) == given
+    words = "bertworks open a little-en --model little-en --other b --data little-en"
+    assert as_command("open", settings) == words
+    shapes = {setting.name: setting.shape for setting in settings_of(Opening)}
+    assert shapes == {
+        "models": "PATH|NAME",
+        "model": "PATH|NAME",
+        "other": "PATH|NAME",
+        "data": "PATH",
+    }

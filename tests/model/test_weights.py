@@ -10,11 +10,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors import safe_open
 from torch import Tensor, nn
 
 from bertworks.core.errors import ArtifactError
 from bertworks.model.weights import (
+    INT8_WEIGHTS,
     LONGEST_HEADER,
+    WEIGHTS,
     Account,
     TensorFiles,
     find_pickles,
@@ -22,6 +25,7 @@ from bertworks.model.weights import (
     load_weights,
     read_pickles,
     read_tensors,
+    round_weights,
     write_tensors,
 )
 
@@ -508,3 +512,90 @@ def test_a_folder_whose_name_is_not_unicode_is_one_sentence(tmp_path: Path, weig
     file = (tmp_path / "model.safetensors").rename(folder / "model.safetensors")
     with pytest.raises(ArtifactError, match="is not Unicode; rename the folder"):
         read_tensors(file)
+
+
+# Weights in int8 rows
+
+
+def rounded_folder(folder: Path, tensors: dict[str, Tensor]) -> Path:
+    """Write weights into a folder and turn them into int8 rows."""
+    folder.mkdir(exist_ok=True)
+    write_tensors(folder / WEIGHTS, tensors)
+    round_weights(folder)
+    return folder
+
+
+def test_rounded_weights_take_a_quarter_and_are_read_as_float(tmp_path: Path) -> None:
+    random = torch.Generator().manual_seed(5)
+    whole = {"matrix": torch.randn(64, 300, generator=random), "norm": torch.randn(7)}
+    write_tensors(tmp_path / WEIGHTS, whole)
+    size = (tmp_path / WEIGHTS).stat().st_size
+    assert 0.003 < round_weights(tmp_path) < 1 / 253
+    (file,) = find_weights(tmp_path)
+    assert file.name == INT8_WEIGHTS
+    assert [path.name for path in tmp_path.iterdir()] == [INT8_WEIGHTS]
+    assert file.stat().st_size < 0.27 * size
+    tensors = TensorFiles([file])
+    assert sorted(tensors) == ["matrix", "norm"]
+    assert "matrix.scales" not in tensors
+    assert len(tensors) == 2
+    assert tensors["matrix"].dtype == torch.float32
+    assert torch.equal(tensors["norm"], whole["norm"])
+    cosine = torch.cosine_similarity(tensors["matrix"], whole["matrix"])
+    assert 0.9999 < cosine.min() < 1
+
+
+def test_a_network_is_filled_from_rounded_weights(tmp_path: Path, weights) -> None:
+    tensors = TensorFiles(find_weights(rounded_folder(tmp_path, weights)))
+    model = make_network()
+    assert load_weights(model, tensors) == Account(tuple(weights), (), ())
+    for name, parameter in model.named_parameters():
+        assert parameter.dtype == torch.float32
+        assert (parameter - weights[name]).abs().max() <= weights[name].abs().max() / 250
+
+
+def test_rows_and_scales_may_lie_in_different_parts(tmp_path: Path) -> None:
+    whole = {"one": torch.randn(3, 5, generator=torch.Generator().manual_seed(1))}
+    rounded_folder(tmp_path / "whole", whole)
+    with safe_open(tmp_path / "whole" / INT8_WEIGHTS, framework="pt") as file:
+        parts = {name: file.get_tensor(name) for name in ("one", "one.scales")}
+    for number, (name, tensor) in enumerate(parts.items(), start=1):
+        write_tensors(tmp_path / f"part{number}", {name: tensor})
+    table = {"weight_map": {"one": "part1", "one.scales": "part2"}}
+    (tmp_path / f"{WEIGHTS}.index.json").write_text(json.dumps(table))
+    tensors = TensorFiles(find_weights(tmp_path))
+    assert list(tensors) == ["one"]
+    assert (tensors["one"] - whole["one"]).abs().max() < 0.02
+
+
+def test_plain_weights_beside_rounded_ones_are_preferred(tmp_path: Path, weights) -> None:
+    rounded_folder(tmp_path, weights)
+    write_tensors(tmp_path / WEIGHTS, weights)
+    assert find_weights(tmp_path) == [tmp_path / WEIGHTS]
+
+
+def test_whole_numbers_without_scales_are_not_taken_for_weights(tmp_path: Path, weights) -> None:
+    weights["encoder.weight"] = torch.ones(5, 3, dtype=torch.int8)
+    write_tensors(tmp_path / "w", weights)
+    with pytest.raises(ArtifactError, match=r"encoder\.weight holds .*torch\.int8 and no scales"):
+        load_weights(make_network(), TensorFiles([tmp_path / "w"]))
+
+
+def test_scales_beside_float_are_a_tensor_like_any_other(tmp_path: Path) -> None:
+    write_tensors(tmp_path / "w", {"a": torch.ones(2, 3), "a.scales": torch.ones(2)})
+    assert sorted(TensorFiles([tmp_path / "w"])) == ["a", "a.scales"]
+
+
+def test_damaged_scales_are_noticed_when_the_matrix_is_read(tmp_path: Path) -> None:
+    rows = {"a": torch.ones(2, 3, dtype=torch.int8), "a.scales": torch.ones(3)}
+    write_tensors(tmp_path / "w", rows)
+    with pytest.raises(ArtifactError, match=r"a\.scales has shape \[3\]"):
+        read_tensors(tmp_path / "w")
+
+
+def test_weights_that_cannot_be_rounded_stay_as_they_are(tmp_path: Path, weights) -> None:
+    weights["encoder.weight"][2, 1] = float("nan")
+    write_tensors(tmp_path / WEIGHTS, weights)
+    with pytest.raises(ArtifactError, match=r"encoder\.weight holds numbers that are not finite"):
+        round_weights(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [WEIGHTS]

@@ -167,6 +167,31 @@ def test_what_was_made_here_opens_there(
     assert max(gaps(ours, theirs, draw_texts((43, 1, 17), seed=4)).values()) <= ALLOWED
 
 
+@pytest.mark.parametrize("style", ["bert", "albert", "modern"])
+def test_rounded_weights_open_there_once_they_are_written_as_float(
+    style: str, command, roughen, draw_texts, gaps, pieces_of, tmp_path: Path
+) -> None:
+    config = replace(EncoderConfig.named(f"{style}-2x64"), vocab_size=97, max_positions=43)
+    ours = roughen(TaskModel(config, [make_task("fill_mask")]), seed=4)
+    save_model(tmp_path / "ours", ours, pieces_of(style), origin=Origin())
+    steps = [("ours", "bertworks", "small"), ("small", "hugging-face", "plain")]
+    for start, to, end in steps:
+        words = ["--model", tmp_path / start, "--to", to, "--out", tmp_path / end]
+        more = ["--precision", "int8"] if to == "bertworks" else []
+        ended = command("export", *words, *more)
+        assert ended.code == 0, ended.err
+    auto = transformers.AutoModelForMaskedLM
+    with pytest.raises(
+        OSError, match=r"model\.safetensors"
+    ):  # rather than whole numbers as weights
+        auto.from_pretrained(tmp_path / "small")
+    theirs, info = auto.from_pretrained(tmp_path / "plain", output_loading_info=True)
+    assert not any(info.values())
+    rounded, texts = open_model(tmp_path / "small").model.eval(), draw_texts((43, 1, 17), seed=4)
+    assert max(gaps(rounded, theirs.eval(), texts).values()) <= ALLOWED
+    assert max(gaps(ours, theirs, texts).values()) > ALLOWED  # they were rounded indeed
+
+
 @pytest.mark.parametrize("family", ["bert", "roberta", "albert", "electra"])
 def test_what_their_classes_cannot_be_is_kept_in_our_own_words(
     family: str, pieces, tmp_path: Path

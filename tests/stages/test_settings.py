@@ -23,6 +23,7 @@ NEEDED = {
     "predict": ["--model", "m", "--data", "d"],
     "embed": ["--model", "m", "--data", "d"],
     "serve": ["--model", "m"],
+    "card": ["--model", "m", "--notes", "n"],
     "export": ["--model", "m", "--to", "hugging-face", "--out", "o"],
 }
 COUNT, COUNT_OR_ZERO = "a whole number of at least 1", "a whole number of at least 0"
@@ -152,6 +153,7 @@ LIMITS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
     ("evaluate", "top_k"): (COUNT, ["0"], ["1"]),
     ("evaluate", "top_p"): (WHOLE_SHARE, ["0", "1.1"], ["1"]),
     ("embed", "threads"): (COUNT, ["0"], ["1"]),
+    ("card", "threads"): (COUNT, ["0"], ["1"]),
     ("export", "max_length"): ("a whole number of at least 8", ["7", "0"], ["8"]),
     ("embed", "max_length"): ("a whole number of at least 8", ["7", "0"], ["8"]),
     ("embed", "dims"): (COUNT, ["0", "-1"], ["1"]),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from bertworks.stages import answer_settings, settings
+from bertworks.stages import answer_settings, settings, shipping_settings
 
 
 @dataclass(frozen=True)
@@ -42,4 +42,6 @@ COMMANDS = {
     "serve": Command(answer_settings.ServeSettings, "bertworks.stages.serve"),
     "export": Command(settings.ExportSettings, "bertworks.stages.export"),
     "import": Command(settings.ImportSettings, "bertworks.stages.import_model"),
+    "card": Command(shipping_settings.CardSettings, "bertworks.stages.write_card"),
+    "models": Command(shipping_settings.ModelsSettings, "bertworks.stages.list_models"),
 }

@@ -18,6 +18,7 @@ from bertworks.core import __version__
 from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.core.file_pairs import is_pair, sides_of
 from bertworks.core.lines import is_unicode
+from bertworks.core.shipped import shown
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -201,7 +202,7 @@ def name_input(path: Path) -> dict[str, Any]:
         both = "".join(map(sha256_of, sides_of(path)))
         return {"path": str(path), "sha256": hashlib.sha256(both.encode()).hexdigest()}
     named = path / MANIFEST if path.is_dir() else path
-    return {"path": str(path), "sha256": sha256_of(named) if named.is_file() else None}
+    return {"path": shown(path), "sha256": sha256_of(named) if named.is_file() else None}
 
 
 def sha256_of(path: Path) -> str:

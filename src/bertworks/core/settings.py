@@ -3,7 +3,7 @@
 Every command has one settings class. Its fields are its flags and the keys of its recipe table; the
 string below a field is its help; a field that holds settings of its own lends them its flags. Which
 numbers a field takes stands in its annotation, as `Annotated[int, Limit(...)]`; a number that may
-move over a run is a `Ramp`.
+move over a run is a `Ramp`. A `ModelFolder` may be given by the name of a model that is shipped.
 """
 
 import ast
@@ -18,11 +18,14 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from bertworks.core.errors import UsageError
+from bertworks.core.shipped import find_model, shown
 
 S = TypeVar("S")
+_NAMED = "may be the name of a shipped model"  # a note in an annotation
+ModelFolder = Annotated[Path, _NAMED]
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,7 @@ class Setting:
     help: str
     is_positional: bool
     limit: Limit | None = None
+    may_be_named: bool = False  # whether it is the folder of a model
 
     @property
     def flag(self) -> str:
@@ -111,7 +115,8 @@ class Setting:
     @property
     def shape(self) -> str:
         """What stands for its value in help texts."""
-        kinds = {int: "N", float: "X", Path: "PATH", str: "WORD", Ramp: "X|A..B"}
+        path = "PATH|NAME" if self.may_be_named else "PATH"
+        kinds = {int: "N", float: "X", Path: path, str: "WORD", Ramp: "X|A..B"}
         inner = [kinds[kind] for kind in (self.kind, *get_args(self.kind)) if kind in kinds]
         return "|".join(self.choices) or inner[0]
 
@@ -123,14 +128,14 @@ class Setting:
 
 def settings_of(kind: type) -> list[Setting]:
     """Return the settings of a class, those of nested classes among them, in order."""
-    hints, texts, limits = get_type_hints(kind), _help_texts(kind), _limits(kind)
+    hints, texts, notes = get_type_hints(kind), _help_texts(kind), _notes(kind)
     found: list[Setting] = []
     for item in fields(kind):
         name = item.name
         if _holds_settings(hints[name]):
             found += settings_of(hints[name])
         else:
-            found.append(_setting(item, hints[name], texts.get(name, ""), limits[name]))
+            found.append(_setting(item, hints[name], texts.get(name, ""), notes[name]))
     return found
 
 
@@ -173,25 +178,27 @@ def as_command(name: str, settings: Any) -> str:
         value = values[setting.name]
         several = value if isinstance(value, tuple) else (value,)
         if setting.is_positional:
-            words += map(str, several)
+            words += map(_word, several)
         elif value != setting.default and isinstance(value, bool):
             words.append(setting.flag if value else setting.flag.replace("--", "--no-", 1))
         elif value != setting.default:
-            words += [setting.flag, *map(str, several)]
+            words += [setting.flag, *map(_word, several)]
     return shlex.join(words)
 
 
-def _setting(item: Field[Any], kind: Any, text: str, limit: Limit | None) -> Setting:
-    return Setting(item.name, kind, item.default, text, not item.kw_only, limit)
+def _setting(item: Field[Any], kind: Any, text: str, notes: list[Any]) -> Setting:
+    limit = next((note for note in notes if isinstance(note, Limit)), None)
+    is_positional = not item.kw_only
+    return Setting(item.name, kind, item.default, text, is_positional, limit, _NAMED in notes)
 
 
-def _limits(kind: type) -> dict[str, Limit | None]:
-    """Return the limit that stands in the annotation of each field, also of an optional one."""
-    found = {}
-    for name, hint in get_type_hints(kind, include_extras=True).items():
-        notes = [note for part in (hint, *get_args(hint)) for note in get_args(part)]
-        found[name] = next((note for note in notes if isinstance(note, Limit)), None)
-    return found
+def _notes(kind: type) -> dict[str, list[Any]]:
+    """Return what stands in the annotation of each field, also of an optional one."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {
+        name: [note for part in (hint, *get_args(hint)) for note in get_args(part)]
+        for name, hint in hints.items()
+    }
 
 
 @cache
@@ -233,7 +240,7 @@ def _convert_one(setting: Setting, kind: Any, value: Any, where: str) -> Any:
         if kind is bool and isinstance(value, bool):
             return value
         if kind in (str, Path) and isinstance(value, str) and value:
-            return kind(value)
+            return find_model(Path(value)) if setting.may_be_named else kind(value)
     except (TypeError, ValueError, OverflowError):
         pass
     wanted = " or ".join(_words(kind)) or KIND_NAMES.get(kind, "true or false")
@@ -271,9 +278,13 @@ def _holds_settings(kind: Any) -> bool:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Path):
-        return str(value)
+        return shown(value)
     if isinstance(value, Ramp):
         return value.plain()
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return value
+
+
+def _word(value: Any) -> str:
+    return shown(value) if isinstance(value, Path) else str(value)

@@ -11,6 +11,7 @@ from torch import Tensor
 from bertworks.core.artifact import read_object
 from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.core.pieces import SpecialIds
+from bertworks.core.shipped import shipped_models
 from bertworks.interop.descriptions import (
     OWN,
     TaskNote,
@@ -34,7 +35,13 @@ from bertworks.interop.encoder_decoder import (
 from bertworks.interop.families import DIALECTS
 from bertworks.interop.tensor_names import RenamedTensors, names_of, to_hugging_face
 from bertworks.model.config import EncoderConfig
-from bertworks.model.weights import TensorFiles, find_weights, read_pickles, write_tensors
+from bertworks.model.weights import (
+    WEIGHTS,
+    TensorFiles,
+    find_weights,
+    read_pickles,
+    write_tensors,
+)
 
 
 @dataclass(frozen=True)
@@ -81,8 +88,10 @@ class Folder:
 def open_folder(path: Path) -> Folder:
     """Read the description of a model folder, ours or Hugging Face's."""
     if not path.is_dir():
+        shipped = ", ".join(shipped_models())
         raise ArtifactError(
             f"there is no model folder {path}; names are not fetched: give a folder on this disk"
+            + (f", or a model that comes with bertworks: {shipped}" if shipped else "")
         )
     file = path / "config.json"
     if not file.is_file():
@@ -125,12 +134,12 @@ def write_folder(
     told = tasks if is_expressible(config, tasks, pad_id=specials.pad) else {}
     if not is_expressible(config, told, pad_id=specials.pad):
         (path / "config.json").write_text(_dump(own_words(config)), encoding="utf-8")
-        write_tensors(path / "model.safetensors", dict(tensors))
+        write_tensors(path / WEIGHTS, dict(tensors))
         return
     theirs = config_to_hugging_face(config, tasks=told, specials=specials)
     (path / "config.json").write_text(_dump(theirs), encoding="utf-8")
     named = to_hugging_face(tensors, config, tasks=told, pad_id=specials.pad)
-    write_tensors(path / "model.safetensors", named)
+    write_tensors(path / WEIGHTS, named)
 
 
 def _write_pair(
@@ -146,7 +155,7 @@ def _write_pair(
     search = search_to_hugging_face(tasks, specials=specials)
     (path / "generation_config.json").write_text(_dump(search), encoding="utf-8")
     named = pair_tensors_to_hugging_face(tensors, config, tasks=tasks, pad_id=specials.pad)
-    write_tensors(path / "model.safetensors", named)
+    write_tensors(path / WEIGHTS, named)
 
 
 def is_expressible(config: EncoderConfig, tasks: Mapping[str, TaskNote], *, pad_id: int) -> bool:

@@ -27,10 +27,10 @@ from bertworks.interop.onnx_outputs import (
 from bertworks.model.config import EncoderConfig
 from bertworks.model.embedding import EmbeddingRecipe
 from bertworks.model.encoder import Encoder
+from bertworks.model.weights import WEIGHTS
 
 FILE = Path("onnx") / "model.onnx"
 REPORT = "report.json"  # how the file was made and compared
-WEIGHTS = "model.safetensors"
 OWNER = "bertworks.weights"  # the key under which a file says whose weights it holds
 SLOWING = ["SkipLayerNormFusion"]  # what the runtime would do to a graph, to its harm
 LAST_BYTES = 4096  # of a file, where it tells what it is

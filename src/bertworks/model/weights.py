@@ -1,6 +1,7 @@
 """Weight files: safetensors in and out, with an account of what fitted where."""
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,10 @@ from torch import Tensor, nn
 
 from bertworks.core.errors import ArtifactError
 from bertworks.core.lines import is_unicode
+from bertworks.model.rounded_rows import SCALES, has_rows, round_rows, widen_rows
 
+WEIGHTS = "model.safetensors"
+INT8_WEIGHTS = "model.int8.safetensors"  # a name that no other library takes for plain weights
 LONGEST_HEADER = 4 << 20  # bytes of a weight file; tens of thousands of tensors need no more
 
 
@@ -85,16 +89,24 @@ def load_weights(
 
 
 class TensorFiles(Mapping[str, Tensor]):
-    """The tensors of safetensors files, mapped into memory and read as they are used."""
+    """The tensors of safetensors files, mapped into memory and read as they are used.
+
+    What a file holds as int8 rows with scales is a matrix in single precision here.
+    """
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._found: dict[str, Any] = {}
         for file in files:
             tensors = _open(file)
             self._found |= dict.fromkeys(tensors.keys(), tensors)
+        rounded = [name for name in self._found if self._has_scales(name)]
+        self._scales = {name: self._found.pop(name + SCALES) for name in rounded}
 
     def __getitem__(self, name: str) -> Tensor:
-        return self._found[name].get_tensor(name)
+        tensor = self._found[name].get_tensor(name)
+        if name not in self._scales:
+            return tensor
+        return widen_rows(tensor, self._scales[name].get_tensor(name + SCALES), name)
 
     def __contains__(self, name: object) -> bool:
         return name in self._found
@@ -105,10 +117,23 @@ class TensorFiles(Mapping[str, Tensor]):
     def __len__(self) -> int:
         return len(self._found)
 
+    @property
+    def num_weights(self) -> int:
+        """How many numbers all tensors have, without reading them."""
+        shapes = [file.get_slice(name).get_shape() for name, file in self._found.items()]
+        return sum(map(math.prod, shapes))
+
+    def _has_scales(self, name: str) -> bool:
+        return (
+            name + SCALES in self._found and self._found[name].get_slice(name).get_dtype() == "I8"
+        )
+
 
 def find_weights(folder: Path) -> list[Path]:
     """Return the safetensors files of a model folder: one, or the parts that an index names."""
-    whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    whole, index = folder / WEIGHTS, folder / f"{WEIGHTS}.index.json"
+    if not whole.is_file() and (folder / INT8_WEIGHTS).is_file():
+        return [folder / INT8_WEIGHTS]
     if whole.is_file() or not index.is_file():
         return [whole]
     try:
@@ -163,6 +188,26 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
         raise OSError(f"{path.name}: {error}") from error
 
 
+def round_weights(folder: Path) -> float:
+    """Turn the matrices of a folder's weights into int8 rows; return the largest error of any.
+
+    An error is a share of the largest number of its row.
+    """
+    whole, rounded, largest = TensorFiles([folder / WEIGHTS]), {}, 0.0
+    for name, tensor in whole.items():
+        if not has_rows(tensor):
+            rounded[name] = tensor
+            continue
+        rows, scales = round_rows(tensor, name)
+        rounded |= {name: rows, name + SCALES: scales}
+        errors = (widen_rows(rows, scales, name) - tensor).abs().amax(dim=1)
+        peaks = tensor.abs().amax(dim=1).clamp(min=torch.finfo(torch.float32).tiny)
+        largest = max(largest, float((errors / peaks).max()))
+    write_tensors(folder / INT8_WEIGHTS, rounded)
+    (folder / WEIGHTS).unlink()
+    return largest
+
+
 def _open(path: Path) -> Any:
     """Map a safetensors file into memory; say what is wrong with one that is none."""
     if not path.is_file():
@@ -214,6 +259,11 @@ def _give(model: nn.Module, name: str, tensor: Tensor) -> None:
         raise ArtifactError(
             f"{name} has shape {list(tensor.shape)} but the network needs {list(parameter.shape)}; "
             "the weights belong to another network"
+        )
+    if not tensor.is_floating_point():
+        raise ArtifactError(
+            f"{name} holds numbers of type {tensor.dtype} and no scales, so what they stand for is "
+            "not known; fetch the model in single or half precision"
         )
     if not parameter.is_meta:
         parameter.copy_(tensor)

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from bertworks.core.artifact import MANIFEST, read_manifest, sha256_of
 from bertworks.core.errors import ArtifactError, BertworksError, UsageError
+from bertworks.core.shipped import find_model
 from bertworks.service.answers import Answers
 from bertworks.service.batcher import Batcher, BatchLimits
 from bertworks.service.failures import Failure
@@ -273,7 +274,8 @@ class Models:
         for thread in threads:
             thread.join()
 
-    def _start(self, name: str, folder: Path) -> ServedModel:
+    def _start(self, name: str, given: Path) -> ServedModel:
+        folder = find_model(given)
         model = ServedModel(
             name,
             self._open_predictor(folder),

@@ -10,6 +10,7 @@ import numpy as np
 from bertworks.core.device import DeviceName, Machine, Precision, prepare
 from bertworks.core.errors import DataError, UsageError
 from bertworks.core.progress import say
+from bertworks.core.shipped import find_model
 from bertworks.data.examples import Example, TextExample
 from bertworks.model.embedding import EmbeddingRecipe
 from bertworks.model.encoder import Pooling
@@ -73,14 +74,15 @@ def load(
     threads: int | None = None,
     backend: Backend = "auto",
 ) -> "Predictor":
-    """Open a model folder, ours or Hugging Face's, ready to answer.
+    """Open a model folder, ours or Hugging Face's, or a shipped model by its name, ready to answer.
 
     The backend onnx computes with the ONNX file that `export` wrote into the folder; auto does so
     on a CPU, where there is such a file.
     """
     machine = prepare(device, precision=precision, threads=threads)
-    expect_backend(Path(path), machine, backend)
-    opened = open_model(Path(path))
+    folder = find_model(Path(path))
+    expect_backend(folder, machine, backend)
+    opened = open_model(folder)
     account = opened.account
     if account and not opened.model.tasks.keys() - WITHOUT_POOLER:
         account = account.without("encoder.pooler.")
@@ -89,7 +91,7 @@ def load(
     recipe, trainable = opened.recipe, get_args(Pooling)
     if recipe and not opened.model.tasks and not recipe.layers and recipe.pooling in trainable:
         opened.model.add(Embed(pooling=cast(Pooling, recipe.pooling)))
-    choose_backend(opened.model, Path(path), machine, backend=backend, threads=threads)
+    choose_backend(opened.model, folder, machine, backend=backend, threads=threads)
     cuts_batches = isinstance(opened.model.encoder, OnnxEncoder)
     return Predictor(opened, replace(machine, cuts_batches=cuts_batches))
 

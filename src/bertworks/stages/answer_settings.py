@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from bertworks.core.settings import Limit
+from bertworks.core.settings import Limit, ModelFolder
 from bertworks.stages.setting_groups import (
     BackendSettings,
     Count,
@@ -27,7 +27,7 @@ Port = Annotated[int, Limit("from 0 to 65535", lambda n: 0 <= n <= 65535)]
 class PredictSettings:
     """Answer a file of inputs, one JSON line for each."""
 
-    model: Path
+    model: ModelFolder
     """Folder of a fine-tuned or pre-trained model."""
     data: str
     """Inputs (as labelled examples, without labels), or - for JSON lines from standard input."""
@@ -54,7 +54,7 @@ class PredictSettings:
 class EmbedSettings:
     """Turn a file of texts into vectors."""
 
-    model: Path
+    model: ModelFolder
     """Folder of a model: ours, Hugging Face's or of sentence-transformers."""
     data: str
     """Texts: .jsonl, .csv, .tsv or .parquet, also compressed, or lines of a .txt; or - for JSON
@@ -82,7 +82,8 @@ class ServeSettings:
     """Answer the requests of many clients over HTTP."""
 
     model: tuple[str, ...]
-    """Folder of a model, or NAME=FOLDER; of several the first answers where none is named."""
+    """Folder of a model, or the name of one that comes with bertworks, or NAME=FOLDER; of several
+    the first answers where none is named."""
     host: str = "127.0.0.1"
     """Address to listen on; one that other machines reach needs an --api-key-file."""
     port: Port = 8080

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from bertworks.core.artifact import Origin, refuse_existing, saving
+from bertworks.core.artifact import refuse_existing, saving
 from bertworks.core.device import prepare
 from bertworks.core.errors import ArtifactError, UsageError
-from bertworks.core.settings import as_command, as_json
 from bertworks.interop.descriptions import OWN
 from bertworks.interop.hugging_face import open_folder
 from bertworks.model.embedding import EmbeddingRecipe
 from bertworks.serving.model_folder import OpenModel, open_model, write_model
 from bertworks.serving.predictor import Predictor
-from bertworks.stages.onnx_export import TEXTS, chosen_recipe, run_onnx
+from bertworks.stages.onnx_export import TEXTS, chosen_recipe, origin_of, run_onnx
+from bertworks.stages.own_export import run_own
 from bertworks.stages.setting_groups import OnnxSettings
 from bertworks.stages.settings import ExportSettings
 
@@ -27,18 +27,15 @@ def run(settings: ExportSettings) -> dict[str, Any]:
     refuse_existing(settings.out)
     if settings.to == "onnx":
         return run_onnx(settings)
+    if settings.to == "bertworks":
+        return run_own(settings)
     _refuse_onnx_settings(settings.onnx)
     is_for_vectors = settings.to == "sentence-transformers"
     if not is_for_vectors:
         _refuse_vector_settings(settings)
     opened = open_model(settings.model, tasks=[] if is_for_vectors else None)
     recipe = chosen_recipe(opened, settings) if is_for_vectors else None
-    origin = Origin(
-        command=as_command("export", settings),
-        settings=as_json(settings),
-        inputs={"model": settings.model},
-    )
-    with saving(settings.out, kind="model", origin=origin) as folder:
+    with saving(settings.out, kind="model", origin=origin_of(settings)) as folder:
         write_model(folder, opened.model, opened.tokenizer, recipe=recipe)
         (folder / "bertworks.json").unlink()  # the other library's files say it all
         difference = _compare(opened, recipe, folder)
@@ -57,8 +54,10 @@ def _refuse_vector_settings(settings: ExportSettings) -> None:
 def _refuse_onnx_settings(chosen: OnnxSettings) -> None:
     for field in fields(chosen):
         if getattr(chosen, field.name) != field.default:
+            others = "onnx" if field.name == "operators" else "onnx or --to bertworks"
             raise UsageError(
-                f"--{field.name} says how an ONNX file is made; leave it out or use --to onnx"
+                f"a folder of another library takes no --{field.name}; leave it out or use "
+                f"--to {others}"
             )
 
 

@@ -48,7 +48,7 @@ TEXTS = (
 
 
 @dataclass(frozen=True)
-class _Material:
+class Material:
     """What both sides are compared on."""
 
     texts: Sequence[str]
@@ -63,16 +63,8 @@ def run_onnx(settings: ExportSettings) -> dict[str, Any]:
     opened = open_model(settings.model)
     _refuse_writers(opened)
     before = load(settings.model, device="cpu", backend="torch")
-    material = _material(settings.onnx.data, before)
-    asks_for_vectors = settings.vectors != VectorSettings() or settings.prompt
-    is_for_vectors = opened.recipe is not None or asks_for_vectors
-    recipe = chosen_recipe(opened, settings) if is_for_vectors else None
-    origin = Origin(
-        command=as_command("export", settings),
-        settings=as_json(settings),
-        inputs={"model": settings.model}
-        | ({} if settings.onnx.data is None else {"data": settings.onnx.data}),
-    )
+    material = read_material(settings.onnx.data, before)
+    recipe = told_recipe(opened, settings)
     choice = _choose(opened, material.texts) if settings.onnx.precision == "int8" else None
     plan = OnnxPlan(
         operators=settings.onnx.operators,
@@ -80,7 +72,7 @@ def run_onnx(settings: ExportSettings) -> dict[str, Any]:
         recipe=recipe,
         head=_head(opened.model),
     )
-    with saving(settings.out, kind="model", origin=origin) as folder:
+    with saving(settings.out, kind="model", origin=origin_of(settings)) as folder:
         write_model(folder, opened.model, opened.tokenizer, recipe=recipe)
         write_onnx(folder / FILE, opened.model.encoder, plan, owner=owner_of(folder))
         before.recipe = recipe or before.recipe
@@ -105,13 +97,13 @@ def _refuse_writers(opened: OpenModel) -> None:
             )
 
 
-def _material(data: Path | None, predictor: Predictor) -> _Material:
+def read_material(data: Path | None, predictor: Predictor) -> Material:
     """Read what is compared: examples of the model's task, or texts where it has none."""
     if data is None:
-        return _Material(TEXTS)
-    if not predictor.model.tasks:
+        return Material(TEXTS)
+    if not predictor.model.tasks or KINDS[predictor.task.kind].learn is None:
         rows = read_examples(data, Quarantine(), form="texts", labelled=False)[:MOST_COMPARED]
-        return _Material(_texts(rows))
+        return Material(_texts(rows))
     form = KINDS[predictor.task.kind].form
     try:
         rows, labelled = read_examples(data, Quarantine(), form=form), True
@@ -120,8 +112,8 @@ def _material(data: Path | None, predictor: Predictor) -> _Material:
         say(f"{data} is read without labels ({error}), so scores are not compared")
     texts = _texts(rows[:MOST_COMPARED]) or TEXTS
     if predictor.task.kind == "embed" and any(row.text_b is None for row in rows):
-        return _Material(texts)  # single texts have a vector, but no answer
-    return _Material(texts, rows[:MOST_COMPARED], labelled)
+        return Material(texts)  # single texts have a vector, but no answer
+    return Material(texts, rows[:MOST_COMPARED], labelled)
 
 
 def _texts(examples: Sequence[Any]) -> list[str]:
@@ -174,6 +166,22 @@ def _told(report: dict[str, Any]) -> dict[str, Any]:
     if report["precision"] == "int8":
         kept["layers_kept_in_fp32"] = len(report["kept_in_fp32"])
     return kept
+
+
+def origin_of(settings: ExportSettings) -> Origin:
+    """Return from what an export is made."""
+    data = {} if settings.onnx.data is None else {"data": settings.onnx.data}
+    return Origin(
+        command=as_command("export", settings),
+        settings=as_json(settings),
+        inputs={"model": settings.model, **data},
+    )
+
+
+def told_recipe(opened: OpenModel, settings: ExportSettings) -> EmbeddingRecipe | None:
+    """Return how vectors are made, where the model or a setting says so."""
+    is_told = opened.recipe is not None or settings.vectors != VectorSettings() or settings.prompt
+    return chosen_recipe(opened, settings) if is_told else None
 
 
 def chosen_recipe(opened: OpenModel, settings: ExportSettings) -> EmbeddingRecipe:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from bertworks.core.settings import Limit, Ramp
+from bertworks.core.settings import Limit, ModelFolder, Ramp
 
 Count = Annotated[int, Limit("of at least 1", lambda n: n >= 1)]
 CountOrZero = Annotated[int, Limit("of at least 0", lambda n: n >= 0)]
@@ -218,7 +218,7 @@ class ZeroShotSettings:
 class RankingSettings:
     """How documents are put in order for queries."""
 
-    retriever: Path | None = None
+    retriever: ModelFolder | None = None
     """Folder of a model whose vectors choose the documents that a model of pairs puts in order; by
     default it reads all of them."""
     top: Count | None = None
@@ -294,7 +294,7 @@ class LookSettings:
     """Call a label rare that has fewer examples."""
     similarity: WholeShare = 0.8
     """Call texts near copies that share so much; 1 finds only exact ones, and is quicker."""
-    tokenizer: Path | None = None
+    tokenizer: ModelFolder | None = None
     """Folder of a tokenizer or model: texts are then measured in its pieces as well."""
     longest: Longest = 512
     """Longest window in pieces."""
@@ -315,14 +315,16 @@ class VectorSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class OnnxSettings:
-    """How an ONNX file is written and compared."""
+    """How an ONNX file, or a folder of ours, is written and compared."""
 
     precision: Literal["fp32", "int8"] = "fp32"
-    """Arithmetic of an ONNX file; with int8 the layers that suffer from it stay in fp32."""
+    """Arithmetic of an ONNX file; with int8 the layers that suffer from it stay in fp32. Of a
+    folder of ours: the numbers in which its weights are kept; they are opened as fp32."""
     operators: Literal["fused", "plain"] = "fused"
     """Operators of an ONNX file: those of ONNX Runtime, or only such as every runtime knows."""
     data: Path | None = None
-    """Texts, or labelled examples of the model's task, on which an ONNX file is compared."""
+    """Texts, or labelled examples of the model's task, on which an ONNX file or a folder of ours is
+    compared."""
 
 
 @dataclass(frozen=True, kw_only=True)

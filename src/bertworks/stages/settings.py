@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from bertworks.core.settings import Ramp
+from bertworks.core.settings import ModelFolder, Ramp
 from bertworks.stages.setting_groups import (
     BackendSettings,
     ChoiceSettings,
@@ -96,7 +96,7 @@ class InspectVocabSettings:
 
     text: tuple[Path, ...] = field(kw_only=False)
     """Files or folders: .txt, .jsonl, .parquet, wiki dumps, also compressed; or from clean."""
-    tokenizer: Path
+    tokenizer: ModelFolder
     """Folder that learn-vocab wrote, or any model folder."""
     out: Path | None = None
     """Folder to write the report to, with the list of unused pieces; by default none is written."""
@@ -106,7 +106,7 @@ class InspectVocabSettings:
 class ExtendVocabSettings:
     """Add words of a domain to a model; each starts as the mean of its pieces."""
 
-    model: Path
+    model: ModelFolder
     """Folder of a model, ours or Hugging Face's."""
     out: Path
     """Folder to write the larger model to."""
@@ -122,7 +122,7 @@ class ShrinkVocabSettings:
 
     text: tuple[Path, ...] = field(kw_only=False)
     """Files or folders: .txt, .jsonl, .parquet, wiki dumps, also compressed; or from clean."""
-    model: Path
+    model: ModelFolder
     """Folder of a model, ours or Hugging Face's."""
     out: Path
     """Folder to write the smaller model to."""
@@ -132,7 +132,7 @@ class ShrinkVocabSettings:
 class ExtendPositionsSettings:
     """Let a model read longer texts; shorter ones keep their vectors."""
 
-    model: Path
+    model: ModelFolder
     """Folder of a model, ours or Hugging Face's."""
     to: Longest
     """Longest text in pieces afterwards."""
@@ -148,7 +148,7 @@ class TokenizeSettings:
 
     text: tuple[Path, ...] = field(kw_only=False)
     """Files or folders: .txt, .jsonl, .parquet, wiki dumps, also compressed; or from clean."""
-    tokenizer: Path
+    tokenizer: ModelFolder
     """Folder that learn-vocab wrote, or any model folder."""
     out: Path
     """Folder to write the shards to."""
@@ -171,7 +171,7 @@ class PretrainSettings:
     """Folder that tokenize wrote."""
     out: Path
     """Folder for the run: checkpoints and log while it goes on, the model at its end."""
-    model: Path | None = None
+    model: ModelFolder | None = None
     """Folder of a model, ours or Hugging Face's, to train further; by default training begins with
     fresh weights."""
     size: str | None = None
@@ -254,7 +254,7 @@ class CheckSettings:
 class FinetuneSettings:
     """Fine-tune a model on labelled examples."""
 
-    model: Path
+    model: ModelFolder
     """Folder of a pre-trained model, ours or Hugging Face's; with --size, of a tokenizer."""
     size: str | None = None
     """Begin with a fresh network of this size, as pretrain has them, such as transformer-base or
@@ -313,7 +313,7 @@ class FinetuneSettings:
 class EvaluateSettings:
     """Score a fine-tuned model on labelled examples, or a pre-trained one on a suite of tasks."""
 
-    model: Path
+    model: ModelFolder
     """Folder of a fine-tuned model; for a suite, of a pre-trained one."""
     data: Path
     """Labelled examples: .jsonl, .csv, .tsv, .parquet or an official layout, also compressed; or
@@ -359,12 +359,12 @@ class ImportSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportSettings:
-    """Write a model as other libraries want it."""
+    """Write a model as other libraries want it, or in less space."""
 
-    model: Path
+    model: ModelFolder
     """Folder of a model: ours, Hugging Face's or of sentence-transformers."""
-    to: Literal["hugging-face", "sentence-transformers", "onnx"]
-    """Which library should open the result."""
+    to: Literal["hugging-face", "sentence-transformers", "onnx", "bertworks"]
+    """Which library should open the result; bertworks: this one, without the files of a run."""
     out: Path
     """Folder to write the model to."""
     vectors: VectorSettings = VectorSettings()

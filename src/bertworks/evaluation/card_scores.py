@@ -1,0 +1,109 @@
+"""Scores for a model's card: read from what `evaluate` wrote, of one file or of a whole suite."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any, ClassVar
+
+from bertworks.core.artifact import read_manifest, read_object
+from bertworks.core.errors import ArtifactError
+from bertworks.evaluation.report_blocks import Block, Code, Estimate, Heading, Table, Text
+
+AS_IT_IS = ("task", "examples", "bad_rows", "intervals")  # of scores.json what is no score
+
+
+@dataclass(frozen=True)
+class CardScore:
+    """One score with its range, and what it is of."""
+
+    data: str
+    metric: str
+    examples: int
+    seeds: int | None  # None: one model was scored, and the range is over examples
+    estimate: Estimate
+
+
+@dataclass(frozen=True)
+class CardScores:
+    """All scores of a card, and the commands that found them."""
+
+    key: ClassVar[str] = "scores"
+    rows: tuple[CardScore, ...]
+    commands: tuple[str, ...]
+
+    def blocks(self) -> Iterator[Block]:
+        """Show the scores, what their ranges mean, and how they were found."""
+        yield Heading("Scores")
+        if not self.rows:
+            yield Text("None were taken.")
+            return
+        header = ("data", "score", "examples", "seeds", "value")
+        yield Table(
+            header,
+            [
+                (row.data, row.metric, f"{row.examples:,}", str(row.seeds or "–"), row.estimate)
+                for row in self.rows
+            ],
+        )
+        yield Text(
+            "Where there are seeds, the value is their mean and the range goes from the lowest "
+            "to the highest of them. Elsewhere the range holds the score with 95 % confidence, by "
+            "a bootstrap over texts."
+        )
+        for command in self.commands:
+            yield Code(command)
+
+
+def read_scores(folders: Sequence[Path]) -> CardScores:
+    """Read the folders that `evaluate` wrote, each of one file or of a suite."""
+    rows: list[CardScore] = []
+    commands = []
+    for folder in folders:
+        if (folder / "results.json").is_file():
+            told = read_object(folder / "results.json")
+            rows += _of_suite(told, folder)
+            commands.append(str(told.get("command", "")))
+        elif (folder / "scores.json").is_file():
+            manifest = read_manifest(folder)
+            rows += _of_file(read_object(folder / "scores.json"), manifest, folder)
+            commands.append(manifest["command"])
+        else:
+            raise ArtifactError(
+                f"{folder} has neither results.json nor scores.json; give a folder that "
+                "bertworks evaluate wrote"
+            )
+    return CardScores(tuple(rows), tuple(commands))
+
+
+def _of_suite(told: dict[str, Any], folder: Path) -> Iterator[CardScore]:
+    """Yield the scores of every task of a suite, by part."""
+    try:
+        tasks = [(name, task) for name, task in told["tasks"].items() if not task["failure"]]
+        for name, task in tasks:
+            for part, by_seed in task["scores"].items():
+                for metric in by_seed[0]:
+                    values = [float(scores[metric]) for scores in by_seed if metric in scores]
+                    found = Estimate(metric, fmean(values), min(values), max(values))
+                    examples = task["examples"][part]
+                    yield CardScore(f"{name}, {part}", metric, examples, len(values), found)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise ArtifactError(
+            f"{folder / 'results.json'} is no table of a suite ({error!r}); run it again"
+        ) from error
+
+
+def _of_file(told: dict[str, Any], manifest: dict[str, Any], folder: Path) -> Iterator[CardScore]:
+    """Yield the scores of one file, with their ranges where there are such."""
+    try:
+        ranges = {row["score"]: row for row in told.get("intervals", [])}
+        data = Path(manifest["inputs"]["data"]["path"]).name
+        for metric, value in told.items():
+            if metric not in AS_IT_IS:
+                low, high = (ranges.get(metric, {}).get(end) for end in ("low", "high"))
+                found = Estimate(metric, float(value), low, high)
+                yield CardScore(data, metric, told["examples"], None, found)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ArtifactError(
+            f"{folder / 'scores.json'} holds no scores ({error!r}); run evaluate again"
+        ) from error

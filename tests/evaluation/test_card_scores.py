@@ -1,0 +1,86 @@
+"""Scores for a card: of a suite by seeds, of a file with a range, and nothing else."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bertworks.core.artifact import Origin, saving
+from bertworks.core.errors import ArtifactError
+from bertworks.evaluation.card_scores import read_scores
+from bertworks.evaluation.markdown_page import markdown_page
+
+TASK = {
+    "examples": {"train": 90, "dev": 1043},
+    "scores": {"dev": [{"matthews": 0.31}, {"matthews": 0.36}, {"matthews": 0.29}]},
+    "remarks": [],
+    "failure": None,
+}
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    folder = tmp_path / "suite"
+    folder.mkdir()
+    failed = {"examples": {}, "scores": {}, "remarks": [], "failure": "no file"}
+    told = {"command": "bertworks evaluate --suite glue", "tasks": {"CoLA": TASK, "RTE": failed}}
+    (folder / "results.json").write_text(json.dumps(told))
+    return folder
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Path:
+    folder, data = tmp_path / "report", tmp_path / "dev.jsonl"
+    data.write_text("")
+    told = {
+        "task": "classify",
+        "examples": 17,
+        "bad_rows": 0,
+        "accuracy": 0.875,
+        "macro_f1": 0.8,
+        "intervals": [{"score": "accuracy", "low": 0.75, "high": 0.95}],
+    }
+    origin = Origin(command="bertworks evaluate --data dev.jsonl", inputs={"data": data})
+    with saving(folder, kind="report", origin=origin) as inside:
+        (inside / "scores.json").write_text(json.dumps(told))
+    return folder
+
+
+def test_a_suite_gives_the_mean_and_the_ends_of_its_seeds(suite: Path) -> None:
+    (row,) = read_scores([suite]).rows
+    assert (row.data, row.metric, row.examples, row.seeds) == ("CoLA, dev", "matthews", 1043, 3)
+    assert row.estimate.value == pytest.approx(0.32)
+    assert row.estimate.bounds == (0.29, 0.36)
+
+
+def test_a_file_gives_its_range_where_it_has_one(report: Path) -> None:
+    first, second = read_scores([report]).rows
+    assert (first.data, first.metric, first.seeds) == ("dev.jsonl", "accuracy", None)
+    assert str(first.estimate) == "0.875 [0.750, 0.950]"
+    assert str(second.estimate) == "0.800"
+
+
+def test_the_part_shows_all_scores_and_their_commands(suite: Path, report: Path) -> None:
+    page = markdown_page("t", list(read_scores([suite, report]).blocks()))
+    assert "| CoLA, dev | matthews | 1,043 | 3 | 0.320 [0.290, 0.360] |" in page
+    assert "| dev.jsonl | accuracy | 17 | – | 0.875 [0.750, 0.950] |" in page
+    assert "bertworks evaluate --suite glue" in page
+    assert "None were taken." in markdown_page("t", list(read_scores([]).blocks()))
+
+
+def test_other_folders_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match=r"neither results\.json nor scores\.json"):
+        read_scores([tmp_path])
+
+
+@pytest.mark.parametrize("told", [{}, {"tasks": 3}, {"tasks": {"a": {"failure": None}}}])
+def test_a_table_of_another_form_is_refused(tmp_path: Path, told: object) -> None:
+    (tmp_path / "results.json").write_text(json.dumps(told))
+    with pytest.raises(ArtifactError, match="is no table of a suite"):
+        read_scores([tmp_path])
+
+
+def test_scores_that_are_no_numbers_are_refused(report: Path) -> None:
+    (report / "scores.json").write_text('{"accuracy": "high", "examples": 3}')
+    with pytest.raises(ArtifactError, match="holds no scores"):
+        read_scores([report])

@@ -1,0 +1,156 @@
+"""export --to bertworks: the same model without its run, on request in a quarter of the space."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file, save_file
+
+import bertworks
+from bertworks.core.artifact import open_artifact
+from bertworks.core.errors import ArtifactError
+from bertworks.model.weights import INT8_WEIGHTS as ROUNDED
+
+TEXTS = ["River boat fish.", "engine", "wheel motor road " * 30]
+
+
+@pytest.fixture
+def export(tmp_path: Path, command):
+    """Export a model for bertworks itself."""
+
+    def run(model: Path, *words: object, to: str = "bertworks", out: str = "out"):
+        said = ["--model", model, "--to", to, "--out", tmp_path / out, *words, "--json"]
+        return tmp_path / out, command("export", *said)
+
+    return run
+
+
+@pytest.fixture
+def rounded(classifier: Path, export) -> Path:
+    """Write the classifier with its weights in int8."""
+    out, ended = export(classifier, "--precision", "int8")
+    assert ended.code == 0, ended.err
+    return out
+
+
+def test_a_model_leaves_its_run_behind_and_keeps_its_answers(
+    classifier: Path, export, contents
+) -> None:
+    out, ended = export(classifier)
+    assert ended.code == 0, ended.err
+    told = json.loads(ended.out)
+    assert told["largest_difference"] == told["largest_error_of_a_weight"] == 0
+    names = contents(out).keys()
+    assert {"model.safetensors", "config.json", "bertworks.json", "compared.json"} <= names
+    assert not [name for name in names if "checkpoint" in name or "log" in name]
+    assert (out / "bertworks.json").read_bytes() == (classifier / "bertworks.json").read_bytes()
+    assert bertworks.load(out).predict(TEXTS) == bertworks.load(classifier).predict(TEXTS)
+
+
+def test_int8_weights_take_less_space_and_stay_near(
+    classifier: Path, labelled, export, contents
+) -> None:
+    out, ended = export(classifier, "--precision", "int8", "--data", labelled["dev"])
+    assert ended.code == 0, ended.err
+    told, files = json.loads(ended.out), contents(out)
+    assert ROUNDED in files
+    assert "model.safetensors" not in files
+    size = (classifier / "model.safetensors").stat().st_size
+    assert len(files[ROUNDED]) < 0.35 * size  # tiny as it is, names and vectors are much of it
+    assert told["megabytes"] == pytest.approx(sum(map(len, files.values())) / 1e6)
+    assert 0 < told["largest_error_of_a_weight"] < 1 / 250
+    assert 0 < told["largest_difference"] < 0.05
+    assert 0.999 < told["lowest_cosine"] < 1
+    assert told["label_agreement"] >= 16 / 17
+    assert abs(told["accuracy_after"] - told["accuracy_before"]) <= 1 / 17
+    compared = json.loads(files["compared.json"])
+    assert compared["precision"] == "int8"
+    assert compared["mean_cosine"] == told["mean_cosine"]
+    open_artifact(out, "model")
+
+
+def test_vectors_before_and_after_point_the_same_way(classifier: Path, rounded: Path) -> None:
+    before, after = (bertworks.load(path).embed(TEXTS) for path in (classifier, rounded))
+    cosines = (before * after).sum(1) / np.linalg.norm(before, axis=1)
+    assert (cosines / np.linalg.norm(after, axis=1)).min() > 0.999
+    assert not np.array_equal(before, after)
+
+
+def test_every_command_opens_int8_weights(
+    rounded: Path, labelled, tmp_path: Path, command, export
+) -> None:
+    data, out = ["--data", labelled["dev"]], tmp_path / "answers.jsonl"
+    assert command("predict", "--model", rounded, *data, "--out", out).code == 0
+    assert len(out.read_text().splitlines()) == 17
+    tuned = ["--train", labelled["train"], "--dev", labelled["dev"], "--epochs", 1, "--lr", 0.001]
+    ended = command("finetune", "--model", rounded, *tuned, "--out", tmp_path / "tuned")
+    assert ended.code == 0, ended.err
+    assert (tmp_path / "tuned" / "model.safetensors").is_file()  # training needs whole numbers
+    _, ended = export(rounded, to="hugging-face", out="plain")
+    assert json.loads(ended.out)["largest_difference"] <= 1e-6
+    _, ended = export(rounded, to="onnx", out="onnx")
+    assert json.loads(ended.out)["largest_difference"] <= 1e-4
+    again, ended = export(rounded, "--precision", "int8", out="again")
+    assert ended.code == 0
+    first, second = (load_file(path / ROUNDED) for path in (rounded, again))
+    assert all(np.array_equal(first[n], second[n]) for n in first if not n.endswith(".scales"))
+
+
+def test_a_pretrained_model_is_compared_on_plain_texts(
+    pretrained: Path, labelled, export, contents
+) -> None:
+    out, ended = export(pretrained, "--precision", "int8", "--data", labelled["dev"])
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["texts"] == 17
+    before, after = (bertworks.load(path) for path in (pretrained, out))
+    text = "River [MASK] fish."
+    first, second = (
+        {found.token for found in model.fill_mask(text, num_candidates=9)}
+        for model in (before, after)
+    )
+    assert len(first & second) >= 7
+
+
+def test_vectors_may_be_described_on_the_way(pretrained: Path, export) -> None:
+    out, ended = export(pretrained, "--precision", "int8", "--pooling", "max", "--max-length", 9)
+    assert ended.code == 0, ended.err
+    model = bertworks.load(out)
+    assert (model.recipe.pooling, model.recipe.max_length) == ("max", 9)
+    assert model.fill_mask("River [MASK].")
+
+
+def test_damaged_scales_stop_every_reader(rounded: Path) -> None:
+    tensors = load_file(rounded / ROUNDED)
+    name = next(name for name in tensors if name.endswith(".scales"))
+    tensors[name][0] = float("nan")
+    save_file(tensors, rounded / ROUNDED, metadata={"format": "pt"})
+    with pytest.raises(ArtifactError, match="its sha256 differs"):
+        bertworks.load(rounded)
+    (rounded / "manifest.json").unlink()  # as of a folder from elsewhere
+    with pytest.raises(ArtifactError, match="values that are negative or not finite"):
+        bertworks.load(rounded)
+
+
+def test_a_bad_rounding_is_thrown_away(
+    classifier: Path, export, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertworks.model.rounded_rows.MOST", 1)
+    out, ended = export(classifier, "--precision", "int8")
+    assert "mean cosine is" in ended.refusal(1)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("words", [["--precision", "int8"], ["--data", "x.jsonl"]])
+def test_other_libraries_have_no_such_weights(classifier: Path, export, words: list[str]) -> None:
+    out, ended = export(classifier, *words, to="hugging-face")
+    sentence = ended.refusal(2)
+    assert f"another library takes no {words[0]}" in sentence
+    assert "use --to onnx or --to bertworks" in sentence
+    assert not out.exists()
+
+
+def test_operators_are_for_onnx_files(classifier: Path, export) -> None:
+    out, ended = export(classifier, "--operators", "plain")
+    assert "a folder of ours takes no --operators" in ended.refusal(2)
+    assert not out.exists()
