@@ -73,13 +73,14 @@ async def leave(connection: Connection, request: bytes, *, after: float) -> None
 def hung_up(site: Site, share: float) -> Iterator[Verdict]:
     """O5: what nobody waits for any more is not computed, and leaves nothing behind."""
     clients, model = max(60, round(1000 * share)), site.model("a")
-    few = ("--batch-tokens", 16, "--deadline", 600)  # so long that all are let in
+    few = ("--batch-tokens", 16, "--deadline", 600, "--wait", 600)  # so long that most are let in
     with site.serve(model, *few, doom=["--slow", 0.25]) as service:
         before, full, after = run(drop_all(site, service, clients))
-    queued = clients - _done(full, before)
+    queued = _inside(full)  # others were told to come again
     skipped = total(after, "bertworks_skipped_total") - total(before, "bertworks_skipped_total")
     yield Verdict("O5", f"{clients} hang up: 95 % of the queued skipped",
-                  f"{skipped:.0f} of {queued:.0f}", skipped >= 0.95 * queued > 0)  # fmt: skip
+                  f"{skipped:.0f} of {queued:.0f}",
+                  skipped >= 0.95 * queued and queued > 0.25 * clients)  # fmt: skip
     inside, waiting = _inside(after), _waiting(after)
     told = f"{inside:.0f} requests, {waiting:.0f} tokens"
     yield Verdict("O5", "nothing stays inside", told, inside == 0 and waiting == 0)
@@ -96,7 +97,9 @@ async def drop_all(
     before = await asyncio.to_thread(metrics_of, service)
     connections = [await connect(service.port) for _ in range(clients)]
     tasks = [asyncio.ensure_future(c.ask(site.ask(most=1).request)) for c in connections]
-    full = await _counts_when(service, lambda now: _inside(now) + _done(now, before) >= clients)
+    full = await _counts_when(
+        service, lambda now: _inside(now) + sum(task.done() for task in tasks) >= clients
+    )
     if do_leave:
         for connection in connections:
             connection.close()
@@ -123,11 +126,6 @@ def _inside(counts: dict[str, float]) -> float:
 
 def _waiting(counts: dict[str, float]) -> float:
     return total(counts, "bertworks_waiting_tokens")
-
-
-def _done(counts: dict[str, float], before: dict[str, float]) -> float:
-    name = "bertworks_computed_total"
-    return total(counts, name) - total(before, name)
 
 
 def counted(site: Site, share: float) -> Iterator[Verdict]:
