@@ -66,11 +66,12 @@ class PatientProtocol(Connection):
         """Wait no longer: the body has a time limit of its own."""
         self._head = None
         self._rest()
-        _, url, headers = self.head
+        head = self.head
+        _, url, headers = head
         if len(url) + sum(len(n) + len(v) + 4 for n, v in headers) > self.longest_head:
             self._refuse(self._too_long)
             raise ValueError(self._too_long)  # for the parser to stop
-        if not self._turn_away():
+        if not self._turn_away(*head):
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -125,7 +126,7 @@ class PatientProtocol(Connection):
             return
         self._is_over = True
         self._on_unreadable()
-        self._say("-", "-", STATUSES["bad_request"])
+        self._say(b"-", b"-", STATUSES["bad_request"])
         if self.is_answering:
             self.close_after_answer()
             return
@@ -142,27 +143,27 @@ class PatientProtocol(Connection):
     def _too_long(self) -> str:
         return f"the head of the request is longer than {self.longest_head} bytes; send less"
 
-    def _turn_away(self) -> bool:
+    def _turn_away(self, method: bytes, url: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
         """Refuse a request that would wait too long; one that is let in gets a ticket."""
         if self._doorman is None or not self.has_answered:
             return False
-        found = self._doorman.refusal(*self.head)
+        found = self._doorman.refusal(method, url, headers)
         if not isinstance(found, int):
             self._ticket = found
             self.hand_over("ticket", found)
             return False
-        self._is_refused = True
-        self.transport.write(refusal_bytes(found, is_last=self.is_last))
-        method, url, _ = self.head
-        self._say(method.decode("latin-1"), url.decode("latin-1"), STATUSES["overloaded"])
-        if self.is_last:
+        self._is_refused, is_last = True, self.is_last
+        self.transport.write(refusal_bytes(found, is_last=is_last))
+        self._say(method, url, STATUSES["overloaded"])
+        if is_last:
             self.transport.close()
         return True
 
-    def _say(self, method: str, path: str, status: int) -> None:
+    def _say(self, method: bytes, path: bytes, status: int) -> None:
         """Say what became of a request that the application does not see, where that is wanted."""
         if self._say_refusal is not None:
-            self._say_refusal(self.peer, method, path, status)
+            words = (method.decode("latin-1"), path.decode("latin-1"))
+            self._say_refusal(self.peer, *words, status)
 
     def _give_back_ticket(self) -> None:
         if self._ticket is not None:
