@@ -121,9 +121,9 @@ def compare(case: str, folder: Path, device: str, num_rounds: int) -> None:
         print(row, flush=True)
 
 
-def in_child(side: str, case: str, folder: Path, device: str) -> Timed:
+def in_child(side: str, case: str, folder: Path, device: str, *, script: str = __file__) -> Timed:
     """Run one side in a process of its own."""
-    words = [sys.executable, __file__, "--device", device, "--side", side, case, str(folder)]
+    words = [sys.executable, script, "--device", device, "--side", side, case, str(folder)]
     done = subprocess.run(words, check=False, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{side} failed on {case}:\n{done.stderr}")
@@ -226,6 +226,13 @@ def write_model(folder: Path, shape: tuple[int, int]) -> None:
 
 def run_bertworks(case: str, folder: Path, device: str) -> Timed:
     """Fine-tune as the command does, without scoring on dev."""
+    kind = "classify" if case == "sentences" else "answer"
+    sizes = {"longest": LONGEST[case], "batch_size": BATCH_SIZES[case]}
+    return fine_tune(kind, folder, device, **sizes)
+
+
+def fine_tune(kind: str, folder: Path, device: str, *, longest: int, batch_size: int) -> Timed:
+    """Fine-tune the model of a folder on its examples."""
     from bertworks.core.artifact import Origin
     from bertworks.core.device import prepare
     from bertworks.core.progress import mute
@@ -242,14 +249,13 @@ def run_bertworks(case: str, folder: Path, device: str) -> Timed:
 
     mute()
     machine = prepare(device)
-    kind = "classify" if case == "sentences" else "answer"
     examples = read_examples(folder / "train.jsonl", Quarantine(), form=KINDS[kind].form)
     task = learn_task(kind, examples)
     opened = open_model(folder / "model", tasks=[task])
 
     def make() -> ExampleBatches:
-        windows = windows_of(task, examples, opened.tokenizer, longest=LONGEST[case])
-        return ExampleBatches(windows, batch_size=BATCH_SIZES[case])
+        windows = windows_of(task, examples, opened.tokenizer, longest=longest)
+        return ExampleBatches(windows, batch_size=batch_size)
 
     def run(batches: ExampleBatches, steps: int) -> None:
         plan = TrainingPlan(steps=steps, lr=LR, schedule=Schedule(warmup=0.1 * steps))

@@ -14,13 +14,21 @@ the best round counts.
 import argparse
 import json
 import random
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import torch
-from finetune_speed import SHAPES, Timed, describe, make_words, timed, write_model
+from finetune_speed import (
+    LR,
+    SHAPES,
+    Timed,
+    describe,
+    fine_tune,
+    in_child,
+    make_words,
+    timed,
+    write_model,
+)
 from peer import (
     IGNORED,
     Peer,
@@ -36,7 +44,7 @@ from torch.nn.utils.rnn import pad_sequence
 BATCH_SIZES = {"captions": 128, "titles": 32}
 # Words of a source and of a target: the median, the deviation of its logarithm, the most.
 WORDS = {"captions": ((12, 0.35, 40), (11, 0.35, 40)), "titles": ((80, 0.25, 120), (9, 0.3, 18))}
-LONGEST, GOAL, LR = 256, 2.0, 5e-5
+LONGEST, GOAL = 256, 2.0
 
 
 def main() -> None:
@@ -69,20 +77,12 @@ def compare(case: str, folder: Path, device: str, num_rounds: int) -> None:
     best = {"transformers": 0.0, "bertworks": 0.0}
     for _ in range(num_rounds):
         for side in best:
-            best[side] = max(best[side], in_child(side, case, folder, device))
+            found = in_child(side, case, folder, device, script=__file__)
+            best[side] = max(best[side], found["train"])
     num_pieces, num_rows = count_pieces(folder)
     for side, rate in best.items():
         ratio = f"{rate / best['transformers']:>8.2f}x  {GOAL}x" if side == "bertworks" else ""
         print(f"{case:10}{side:14}{rate * num_pieces / num_rows:>12,.0f}{ratio}", flush=True)
-
-
-def in_child(side: str, case: str, folder: Path, device: str) -> float:
-    """Return the examples per second of one side, in a process of its own."""
-    words = [sys.executable, __file__, "--device", device, "--side", side, case, str(folder)]
-    done = subprocess.run(words, check=False, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{side} failed on {case}:\n{done.stderr}")
-    return float(json.loads(done.stdout.splitlines()[-1])["train"])
 
 
 def write_case(case: str, folder: Path, count: int, shape: tuple[int, int]) -> None:
@@ -139,38 +139,7 @@ def collate(rows: list[Row]) -> dict[str, torch.Tensor]:
 
 def run_bertworks(case: str, folder: Path, device: str) -> Timed:
     """Fine-tune as the command does, without scoring on dev."""
-    from bertworks.core.artifact import Origin
-    from bertworks.core.device import prepare
-    from bertworks.core.progress import mute
-    from bertworks.core.quarantine import Quarantine
-    from bertworks.data.example_batches import ExampleBatches
-    from bertworks.data.rows import read_examples
-    from bertworks.serving.model_folder import open_model
-    from bertworks.tasks.answering import windows_of
-    from bertworks.tasks.catalog import KINDS, learn_task
-    from bertworks.training.loop import train
-    from bertworks.training.plan import TrainingPlan
-    from bertworks.training.run import Run
-    from bertworks.training.schedule import Schedule
-
-    mute()
-    machine = prepare(device)
-    form = KINDS["generate"].form
-    examples = read_examples(folder / "train.jsonl", Quarantine(), form=form)
-    task = learn_task("generate", examples)
-    opened = open_model(folder / "model", tasks=[task])
-
-    def make() -> ExampleBatches:
-        windows = windows_of(task, examples, opened.tokenizer, longest=LONGEST)
-        return ExampleBatches(windows, batch_size=BATCH_SIZES[case])
-
-    def run(batches: ExampleBatches, steps: int) -> None:
-        plan = TrainingPlan(steps=steps, lr=LR, schedule=Schedule(warmup=0.1 * steps))
-        with tempfile.TemporaryDirectory() as place:
-            running = Run(Path(place) / "run", origin=Origin(), resume=False)
-            train(opened.model, batches, plan, run=running, machine=machine)
-
-    return timed(len(examples), make, run, device, steps=lambda made: made.steps_per_epoch)
+    return fine_tune("generate", folder, device, longest=LONGEST, batch_size=BATCH_SIZES[case])
 
 
 def run_transformers(case: str, folder: Path, device: str) -> Timed:
