@@ -16,6 +16,7 @@ from torch import Tensor
 from bertworks.model.recall import Page
 
 Play = Callable[[], Tensor]
+IS_PROVEN = False  # no GPU has played a record yet; until one has, steps are done plainly there too
 
 
 class Still(Protocol):
@@ -45,7 +46,7 @@ AnyStill = TypeVar("AnyStill", bound=Still)
 
 def still_place(device: torch.device) -> torch.device | None:
     """Return where a page is still, if it is: where steps can be recorded."""
-    return device if device.type == "cuda" else None
+    return device if IS_PROVEN and device.type == "cuda" else None
 
 
 def replayed(draft: AnyStill) -> "AnyStill | Replayed[AnyStill]":
