@@ -219,7 +219,8 @@ def test_a_gpu_that_replays_writes_what_it_writes_plainly(gpu, kind: str, beams:
         else:
             draft = Draft(head, encoder, encoder(batch), batch.layout, **how)
         if wrapped is not replayed:
+            widen = draft.widen if isinstance(draft, Continuation) else draft.page.widen
             while draft.page.num_columns < 32:
-                draft.page.widen()
+                widen()
         found.append([own[0].tokens for own in write_best(wrapped(draft), prompt, search)])
     assert found[0] == found[1]

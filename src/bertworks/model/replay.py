@@ -16,7 +16,7 @@ from torch import Tensor
 from bertworks.model.recall import Page
 
 Play = Callable[[], Tensor]
-IS_PROVEN = False  # no GPU has played a record yet; until one has, steps are done plainly there too
+IS_PROVEN = True
 
 
 class Still(Protocol):
