@@ -147,6 +147,15 @@ def test_a_report_without_verdicts_is_one_sentence(tmp_path: Path) -> None:
         open_verdicts(tmp_path / "report")
 
 
+def test_a_report_of_another_version_is_one_sentence() -> None:
+    verdicts = make_verdicts(make_examples())
+    name = next(iter(verdicts.rows[0]["parts"]))  # type: ignore[index]
+    rows = [{**row, "parts": {k: v for k, v in row["parts"].items() if k != name}}
+            for row in verdicts.rows]  # fmt: skip
+    with pytest.raises(ArtifactError, match=f"report was written by another version.*'{name}'"):
+        replace(verdicts, rows=rows).scorer()
+
+
 def test_models_of_different_labels_are_refused() -> None:
     one = make_verdicts(make_examples(), folder="one")
     two = replace(one, folder=Path("two"), task={**one.task, "labels": ["no", "yes", "perhaps"]})

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_flatten
 
 from bertworks.core.batch import Batch
 from bertworks.data.packing import Features, flatten
-from bertworks.model import recall, replay
+from bertworks.model import recall
 from bertworks.model.config import STYLES, EncoderConfig
 from bertworks.model.decoder import Continuation, Decoder, Draft
 from bertworks.model.encoder import Encoder, initialize
@@ -186,12 +186,8 @@ def test_texts_that_are_done_stay_until_half_are() -> None:
     assert (recorder.num_records, recorder.num_played) == (1, 2)
 
 
-def test_nothing_is_recorded_on_a_cpu_nor_before_a_gpu_has_shown_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_steps_are_recorded_on_a_gpu_alone() -> None:
     gpu = torch.device("cuda")
-    assert still_place(gpu) is None
-    monkeypatch.setattr(replay, "IS_PROVEN", True)
     assert still_place(gpu) is gpu
     draft = make_draft("bert", "decoder", room=9)(still_place(torch.device("cpu")))
     assert replayed(draft) is draft

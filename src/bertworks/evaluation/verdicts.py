@@ -89,8 +89,17 @@ class Verdicts:
         for numbers, row in zip(part_of, self.rows, strict=True):
             for own, number in zip(scorers, numbers.tolist(), strict=True):
                 if number >= 0:
-                    own[number].take(row["parts"])
+                    self._take(own[number], row)
         return scorers
+
+    def _take(self, scorer: Scorer, row: dict[str, Any]) -> None:
+        try:
+            scorer.take(row["parts"])
+        except KeyError as error:
+            raise ArtifactError(
+                f"{self.folder} was written by another version, which kept no {error} of each "
+                "answer; evaluate the model again"
+            ) from None
 
     @property
     def units(self) -> np.ndarray:

@@ -16,7 +16,6 @@ from torch import Tensor
 from bertworks.model.recall import Page
 
 Play = Callable[[], Tensor]
-IS_PROVEN = True
 
 
 class Still(Protocol):
@@ -46,7 +45,7 @@ AnyStill = TypeVar("AnyStill", bound=Still)
 
 def still_place(device: torch.device) -> torch.device | None:
     """Return where a page is still, if it is: where steps can be recorded."""
-    return device if IS_PROVEN and device.type == "cuda" else None
+    return device if device.type == "cuda" else None
 
 
 def replayed(draft: AnyStill) -> "AnyStill | Replayed[AnyStill]":
