@@ -137,3 +137,14 @@ def test_a_cpu_reads_few_tokens_at_once_unless_batches_are_cut_behind_it() -> No
     assert cpu.batch_tokens == 1024
     assert replace(cpu, cuts_batches=True).batch_tokens == 4096
     assert Machine(torch.device("cuda"), "bf16").batch_tokens == 65536
+
+
+def test_batches_are_read_side_by_side_only_where_torch_shares_out_its_threads() -> None:
+    cpu, before = Machine(torch.device("cpu"), "fp32"), torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        assert cpu.num_lanes == 3
+        assert replace(cpu, cuts_batches=True).num_lanes == 1
+        assert Machine(torch.device("cuda"), "bf16").num_lanes == 1
+    finally:
+        torch.set_num_threads(before)

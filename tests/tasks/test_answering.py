@@ -1,6 +1,9 @@
 """From examples to answers: one each, in order, whatever else is in the batch."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -10,14 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertworks.core.batch import Batch
-from bertworks.core.device import prepare
+from bertworks.core.device import Machine, prepare
 from bertworks.core.errors import DataError, TrainingError
 from bertworks.data.examples import Found, QuestionExample, SourceExample, TextExample
 from bertworks.data.forms import make_example
+from bertworks.data.packing import Features
+from bertworks.model.encoder import pool_texts
 from bertworks.tasks import answering
 from bertworks.tasks.answering import (
     Answerer,
     at_rest,
+    forwards,
     in_chunks,
     is_finite,
     logits_of,
@@ -238,6 +244,65 @@ def test_a_model_at_rest_goes_on_as_it_was(model) -> None:
     assert [part.training for part in model.modules()] == before
     assert any(before)
     model.eval()
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def read_by(model: Any, lengths: list[int], machine: Machine) -> list[tuple[int, int, np.ndarray]]:
+    """Return which thread read each batch, with how many tokens, and their vectors by place."""
+    chance = np.random.default_rng(0)
+    texts = [chance.integers(5, model.config.vocab_size, size=length) for length in lengths]
+    windows = [Features(text, np.zeros_like(text)) for text in texts]
+
+    def read(batch: Batch) -> tuple[int, int, np.ndarray]:
+        vectors = pool_texts(model.encoder(batch), batch.layout, "mean")
+        return get_ident(), len(batch.tokens), vectors.numpy()
+
+    found = forwards(model, windows, machine, read)
+    assert sorted(place for places, _ in found for place in places) == list(range(len(lengths)))
+    order = np.concatenate([places for places, _ in found]).argsort()
+    rows = np.concatenate([part[2] for _, part in found])[order]
+    return [(thread, count, rows) for _, (thread, count, _) in found]
+
+
+@pytest.mark.parametrize("lengths", [[9] * 40, [3, 5, 9] * 300, [66, 60, 2] * 150])
+def test_even_batches_are_read_side_by_side(two_threads, model, machine, lengths) -> None:
+    apart = read_by(model, lengths, machine)
+    assert len({thread for thread, *_ in apart}) == 2
+    assert len(apart) % 2 == 0 or len(apart) > answering.MANY_ROUNDS
+    if len(apart) == 2:
+        counts = [count for _, count, _ in apart]
+        assert max(counts) - min(counts) <= 2 * max(lengths)
+    torch.set_num_threads(1)
+    whole = read_by(model, lengths, machine)
+    assert len({thread for thread, *_ in whole}) == 1
+    np.testing.assert_allclose(apart[0][2], whole[0][2], atol=1e-5)
+
+
+@pytest.mark.parametrize("lengths", [[9], [9] * 20, [66, 60, 50, 9, 9, 9, 40], [3] * 40 + [64]])
+def test_few_or_uneven_texts_are_read_by_all_threads(two_threads, model, machine, lengths) -> None:
+    assert [thread for thread, *_ in read_by(model, lengths, machine)] == [get_ident()]
+
+
+def test_nothing_is_read_of_nothing(two_threads, model, machine) -> None:
+    assert forwards(model, [], machine, lambda batch: batch) == []
+
+
+def test_a_model_in_training_is_at_rest_in_every_lane(two_threads, config, machine) -> None:
+    lengths = [9] * 60
+    model = TaskModel(replace(config, dropout=0.5), [make_task("classify", LABELS)], seed=3)
+    expected = read_by(model.eval(), lengths, machine)[0][2]
+    model.train()
+    found = read_by(model, lengths, machine)
+    assert len(found) == 2
+    np.testing.assert_allclose(found[0][2], expected, atol=1e-5)
+    assert all(part.training for part in model.modules())
 
 
 def test_many_long_answers_are_not_remembered_at_once(config, tokenizer, machine) -> None:

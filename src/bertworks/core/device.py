@@ -37,6 +37,12 @@ class Machine:
         return 4096 if self.cuts_batches else 1024
 
     @property
+    def num_lanes(self) -> int:
+        """How many batches the device can read side by side."""
+        is_alone = self.device.type == "cuda" or self.cuts_batches
+        return 1 if is_alone else torch.get_num_threads()
+
+    @property
     def draft_tokens(self) -> int:
         """How many tokens that may be written are remembered at once, those of all beams."""
         return 1 << (19 if self.device.type == "cuda" else 15)

@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from bertworks.core.ahead import ahead
-from bertworks.core.batch import Batch
+from bertworks.core.batch import Batch, Layout
 from bertworks.core.device import Machine
 from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.core.progress import say
-from bertworks.data.example_batches import length_sorted_batches
 from bertworks.data.packing import Features, join_pieces
 from bertworks.data.windows import cut_centered, cut_text
 from bertworks.model.embedding import EmbeddingRecipe, VectorPooling, pool_vectors
@@ -22,7 +20,7 @@ from bertworks.model.layer_mix import LAST, LayerMix, Layers, Mix
 from bertworks.model.vector_precision import VectorPrecision, check_precision, quantize
 from bertworks.serving.inputs import refuse_others_than_texts
 from bertworks.serving.text_pieces import TextPiece, pieces_of
-from bertworks.tasks.answering import at_rest
+from bertworks.tasks.answering import forwards
 from bertworks.tasks.task import TaskModel
 from bertworks.tokenizer.tokenizer import Tokenizer
 
@@ -160,18 +158,27 @@ class Embedder:
         owners = np.repeat(np.arange(len(texts)), [len(text.windows) for text in texts])
         rows = np.zeros((len(windows), mix.width * self._size), np.float32)
         skipped = texts[0].skipped if texts else 0
-        for places, batch, hidden in self._read(windows, mix):
-            pooled = pool_vectors(hidden, batch.layout, recipe.pooling, skipped=skipped)
-            rows[places] = pooled.cpu().numpy()
+
+        def pooled(batch: Batch) -> np.ndarray:
+            hidden, layout = self._hidden(batch, mix)
+            return pool_vectors(hidden, layout, recipe.pooling, skipped=skipped).cpu().numpy()
+
+        for places, part in forwards(self.model, windows, self.machine, pooled):
+            rows[places] = part
         rows[~np.isfinite(rows).all(axis=1)] = np.nan
         return recipe.finish(_merge_windows(rows, windows, owners, recipe.pooling), form.dims)
 
     def token_vectors(self, windows: Sequence[Features], form: VectorForm) -> list[np.ndarray]:
         """Return the vectors of all tokens of each window, special ones among them."""
-        found = [np.empty(0, np.float32)] * len(windows)
-        for places, batch, hidden in self._read(windows, self._mix(form)):
-            for place, part in zip(places, hidden.split(batch.layout.lengths), strict=True):
-                found[place] = part.cpu().numpy()
+        found, mix = [np.empty(0, np.float32)] * len(windows), self._mix(form)
+
+        def by_text(batch: Batch) -> list[np.ndarray]:
+            hidden, layout = self._hidden(batch, mix)
+            return [part.cpu().numpy() for part in hidden.split(layout.lengths)]
+
+        for places, parts in forwards(self.model, windows, self.machine, by_text):
+            for place, part in zip(places, parts, strict=True):
+                found[place] = part
         return found
 
     @property
@@ -208,27 +215,17 @@ class Embedder:
         _refuse_broken(vectors)
         return quantize(vectors, form.precision, form.ranges)
 
-    @torch.inference_mode()
-    def _read(
-        self, windows: Sequence[Features], mix: LayerMix
-    ) -> Iterator[tuple[np.ndarray, Batch, Tensor]]:
-        """Yield batches with the places of their windows and the vectors of their tokens."""
-        for places, batch in length_sorted_batches(windows, budget=self.machine.batch_tokens):
-            moved = batch.to(self.machine.device)
-            with at_rest(self.model), self.machine.autocast():
-                hidden = self._hidden(moved, mix)
-            yield places, moved, hidden.float()
-
-    def _hidden(self, batch: Batch, mix: LayerMix) -> Tensor:
-        encoder = self.model.encoder
+    def _hidden(self, batch: Batch, mix: LayerMix) -> tuple[Tensor, Layout]:
+        """Return the vectors of all tokens of a batch, and where its texts lie among them."""
+        batch, encoder = batch.to(self.machine.device), self.model.encoder
         if mix.is_last_of(self.model.config.num_layers):
-            return encoder(batch)
+            return encoder(batch).float(), batch.layout
         if not isinstance(encoder, Encoder):
             raise UsageError(
                 "this backend gives the last layer alone; load the model with the backend torch to "
                 "ask for other layers"
             )
-        return mix.apply(encoder.layers(batch))
+        return mix.apply(encoder.layers(batch)).float(), batch.layout
 
 
 def _num_cut(texts: Sequence[ReadText]) -> int:

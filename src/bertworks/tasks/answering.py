@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from bertworks.core.ahead import ahead
 from bertworks.core.batch import Batch
 from bertworks.core.device import Machine
 from bertworks.core.errors import DataError, TrainingError
+from bertworks.core.lanes import side_by_side
 from bertworks.core.progress import say
 from bertworks.data.example_batches import length_sorted_batches
 from bertworks.data.packing import Features
@@ -24,6 +25,10 @@ from bertworks.tokenizer.tokenizer import Tokenizer
 
 CHUNK = 1024  # examples answered at once
 CHUNK_CHARACTERS = 1_000_000  # of which a chunk has hardly more, for long examples take memory
+# When batches are read side by side: with how many tokens at least, which are how many times the
+# longest text, or else one after the other in how many rounds.
+LEAST_SHARE, FEWEST_TEXTS, MANY_ROUNDS = 128, 4, 8
+Result = TypeVar("Result")
 Refused = tuple[Any, DataError]  # an example and why it has no answer
 
 
@@ -171,21 +176,55 @@ def windows_of(
     return windows
 
 
-@torch.inference_mode()
 def logits_of(
     model: TaskModel, name: str, windows: Sequence[Sequence[Features]], machine: Machine
 ) -> list[list[Rows]]:
     """Return a task's logits for the windows of each example, in batches of like length."""
     flat = [window for own in windows for window in own]
     rows: list[Rows] = [np.empty(0)] * len(flat)
-    for places, batch in length_sorted_batches(flat, budget=machine.batch_tokens):
-        moved = batch.to(machine.device)
-        with at_rest(model), machine.autocast():
-            logits = model.logits(moved, name)
-        for place, part in zip(places, _by_text(logits, batch, name), strict=True):
+
+    def read(batch: Batch) -> list[np.ndarray]:
+        return _by_text(model.logits(batch.to(machine.device), name), batch, name)
+
+    for places, parts in forwards(model, flat, machine, read):
+        for place, part in zip(places, parts, strict=True):
             rows[place] = part
     found = iter(rows)
     return [list(islice(found, len(own))) for own in windows]
+
+
+def forwards(
+    model: nn.Module,
+    windows: Sequence[Features],
+    machine: Machine,
+    read: Callable[[Batch], Result],
+) -> list[tuple[np.ndarray, Result]]:
+    """Return what is read of batches of like length, with the places of their windows.
+
+    On a CPU batches are read side by side where that is even: where no lane waits long for another.
+    """
+
+    @torch.inference_mode()
+    def forward(part: tuple[np.ndarray, Batch]) -> tuple[np.ndarray, Result]:
+        places, batch = part
+        with machine.autocast():
+            return places, read(batch)
+
+    share = _even_share([len(window.tokens) for window in windows], machine)
+    batches = length_sorted_batches(windows, budget=share or machine.batch_tokens)
+    with at_rest(model):
+        return side_by_side(forward, batches) if share else [forward(one) for one in batches]
+
+
+def _even_share(lengths: Sequence[int], machine: Machine) -> int | None:
+    """Return how many tokens a batch has so that lanes have as many each; None: there is no way."""
+    total, longest, num_lanes = sum(lengths), max(lengths, default=0), machine.num_lanes
+    if num_lanes == 1 or not total:
+        return None
+    rounds = -(-total // (num_lanes * machine.batch_tokens))
+    share = -(-total // (num_lanes * rounds))
+    is_even = share >= max(LEAST_SHARE, FEWEST_TEXTS * longest) or rounds >= MANY_ROUNDS
+    return share + longest if is_even else None  # so that no text is left over
 
 
 def is_finite(rows: Sequence[Rows]) -> bool:
