@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertworks.core.seeds import derive, random_at
+from bertworks.core.seeds import bytes_at, derive, random_at
 
 PLACES = [(), ("mask",), ("mask", 0), ("mask", 1), ("mask", 10), ("epoch", 0), ("epoch", 1), (1,)]
 
@@ -21,6 +21,15 @@ def test_a_place_always_gives_the_same_draws() -> None:
 def test_the_derivation_never_changes_between_versions() -> None:
     assert derive(7, "mask", 3) == 1597061166603106656
     assert random_at(7, "mask", 3).integers(1000, size=5).tolist() == [785, 917, 542, 964, 315]
+    assert list(bytes_at(7, "mask", 3, count=5)) == [199, 151, 151, 97, 180]
+
+
+def test_bytes_of_a_place_are_many_even_and_its_own() -> None:
+    counts = np.bincount(list(bytes_at(7, "mask", 3, count=25_600)), minlength=256)
+    assert ((counts - 100) ** 2 / 100).sum() < 330  # chi-square, of which 255 is the mean
+    assert bytes_at(7, "mask", 3, count=9) == bytes_at(7, "mask", 3, count=25)[:9]
+    places = {bytes_at(seed, *place, count=9) for seed in range(13) for place in PLACES}
+    assert len(places) == 13 * len(PLACES)
 
 
 def test_seeds_and_places_all_differ() -> None:

@@ -169,6 +169,23 @@ def test_a_mixed_batch_does_not_depend_on_what_was_asked_before() -> None:
     assert others != [task_of(batches.at(step)) for step in range(20)]
 
 
+def test_examples_that_are_cut_again_are_so_for_each_epoch() -> None:
+    windows, longer = make_windows(23), 5
+
+    def recut(epoch: int, example: int) -> list[Features]:
+        tokens = np.full(longer + epoch, 100 * epoch + example)
+        return [replace(windows[example][0], tokens=tokens, segments=np.zeros_like(tokens))]
+
+    batches = ExampleBatches(windows, batch_size=5, seed=7, recut=recut)
+    plain = ExampleBatches(windows, batch_size=5, seed=7)
+    for step in (0, 4, 5, 13):
+        epoch = step // 5
+        found = {i for part in batches.at(step) for i in part.ids}
+        assert found == {i for part in plain.at(step) for i in part.ids}
+        expected = sorted(100 * epoch + i for i in found for _ in range(longer + epoch))
+        assert sorted(tokens_of(batches.at(step))) == expected
+
+
 @given(st.lists(st.integers(1, 900), min_size=1, max_size=7), st.floats(0.2, 50))
 def test_steps_are_shared_out_whole_and_none_goes_away_empty(
     sizes: list[int], temperature: float

@@ -124,6 +124,32 @@ def test_a_killed_fine_tuning_of_another_kind_ends_in_the_same_bits(
     assert outcome(killed) == outcome(whole)
 
 
+@pytest.mark.shows("T2")
+def test_a_killed_writer_that_leaves_out_merges_ends_in_the_same_bits(
+    commands: Any,
+    make_fate: Any,
+    finetune: Callable[..., list[str]],
+    data: Path,
+    outcome: Outcome,
+    tmp_path: Path,
+) -> None:
+    pieces, changed = tmp_path / "pieces", {"size": "transformer-1x64", "longest_reply": 8}
+    text = str(data / "train.jsonl")
+    learn = ["learn-vocab", text, "--out", str(pieces), "--size", "300", "--kind", "byte-bpe"]
+    assert commands.run(learn).code == 0
+    columns = ("source=text", "target=label")
+    changed |= {"model": pieces, "longest": 64, "piece_dropout": 0.3}
+    changed |= {"task": "generate", "columns": columns, "decoder": "fresh"}
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    ended = commands.run(finetune(whole, **changed))
+    assert ended.code == 0, ended.said
+    for event, number in (("record", 5), ("write", 2), ("record", 3)):
+        ended = commands.run(finetune(killed, **changed), fate=make_fate(event, number))
+        assert ended.code == -signal.SIGKILL, ended.said
+    assert commands.run(finetune(killed, **changed)).code == 0
+    assert outcome(killed) == outcome(whole)
+
+
 @pytest.mark.control("T2")
 def test_another_seed_would_be_noticed(
     commands: Any, finetune: Callable[..., list[str]], outcome: Outcome, tmp_path: Path

@@ -883,3 +883,39 @@ def test_a_writer_below_one_good_text_has_not_collapsed_but_one_that_repeats_its
     saved = json.loads((tmp_path / "same" / "seed-1" / "bertworks.json").read_text())
     assert saved["one_text_for_all"] is True
     assert "one_text_for_all" not in json.loads((tmp_path / "weak" / "bertworks.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def byte_pieces(text: Path, tmp_path_factory: pytest.TempPathFactory, command: Run) -> Path:
+    """Learn a vocabulary of bytes and what they are merged to."""
+    out = tmp_path_factory.mktemp("bytes") / "pieces"
+    words = ["learn-vocab", text, "--out", out, "--size", 330, "--kind", "byte-bpe", "--cased"]
+    ended = command(*words)
+    assert ended.code == 0, ended.err
+    return out
+
+
+def test_a_writer_learns_otherwise_by_merges_left_out_and_the_same_every_time(
+    byte_pieces: Path, finetune_words: Words, make_rows: Rows, write_rows: Write, tmp_path: Path,
+    command: Run,
+) -> None:  # fmt: skip
+    pairs = [
+        {"source": row["text"], "target": row["text_b"]}
+        for row in make_rows(20, seed=3, pairs=True)
+    ]
+    file = write_rows(tmp_path / "rows.jsonl", pairs)
+    flags = {"model": byte_pieces, "size": "transformer-1x64", "train": file, "dev": file}
+    flags |= {"longest": 64, "longest_reply": 6, "decoder": "fresh", "dropout": 0.1}
+    for name, rate in (("plain", 0.0), ("first", 0.1), ("again", 0.1)):
+        ended = command(*finetune_words(tmp_path / name, **flags, piece_dropout=rate))
+        assert ended.code == 0, ended.err
+    plain, first, again = (made(tmp_path / name) for name in ("plain", "first", "again"))
+    assert first == again
+    assert first["model.safetensors"] != plain["model.safetensors"]
+
+
+def test_merges_are_left_out_only_where_pieces_are_made_by_them(
+    finetune_words: Words, tmp_path: Path, command: Run
+) -> None:
+    said = command(*finetune_words(tmp_path / "run", piece_dropout=0.1)).refusal(2)
+    assert "--piece-dropout leaves out merges of byte-level BPE, but the tokenizer is Word" in said

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ from bertworks.core.errors import DataError, UsageError
 from bertworks.core.lines import STANDARD_INPUT
 from bertworks.model.config import EncoderConfig
 from bertworks.serving.model_folder import OpenModel
-from bertworks.stages.finetune_data import cut_task, read_task
+from bertworks.stages.finetune_data import CutAnew, cut_task, read_task
 from bertworks.stages.task_list import TaskSource
+from bertworks.stages.task_settings import TaskSettings
 from bertworks.tasks.task import TaskModel
+from bertworks.tokenizer.piece_dropout import PieceDropout
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 Run = Callable[..., Any]
@@ -71,6 +74,68 @@ def test_what_cannot_be_read_and_what_is_too_long_are_at_most_a_tenth_together(c
         cut([*pairs(17), "torn", LONG, LONG])
     with pytest.raises(DataError, match=rf"2 of 19 rows .* line 18: {TOO_LONG}"):
         cut([*pairs(17), LONG, LONG])
+
+
+@pytest.fixture
+def cut_anew(
+    config: EncoderConfig, kinds: dict[str, Tokenizer], write_rows: Write, tmp_path: Path
+) -> Callable[..., CutAnew]:
+    """Read and cut rows by bytes, so that they can be cut anew into very small pieces."""
+
+    def cut(rows: list[Any], *, rate: float = 0.5, **flags: Any) -> CutAnew:
+        tokenizer = kinds["byte-bpe"]
+        train, dev = (write_rows(tmp_path / f"{name}.jsonl", rows) for name in ("train", "dev"))
+        learned = read_task(TaskSource(train=train, dev=dev, of_task=TaskSettings(**flags)), {})
+        model = TaskModel(replace(config, vocab_size=tokenizer.vocab_size), [learned.task], seed=3)
+        learned = cut_task(learned, OpenModel(model, tokenizer, None), 32)
+        return CutAnew(learned, PieceDropout(tokenizer, rate=rate, seed=3), 32)
+
+    return cut
+
+
+def test_rows_are_cut_anew_on_both_sides_in_each_epoch(
+    cut_anew, kinds: dict[str, Tokenizer]
+) -> None:
+    row = {"source": "the cat looked", "target": "die Katze sitzt"}
+    made = cut_anew([row, row])
+    tokenizer, seen = kinds["byte-bpe"], set()
+    for epoch in range(3):
+        for number in (0, 1):
+            (window,) = made(epoch, number)
+            assert tokenizer.text_of(window.tokens) == row["source"]
+            assert tokenizer.text_of(window.reply) == row["target"]
+            assert [*window.reply[1:], tokenizer.specials.separator] == list(
+                window.goals["generate"].values
+            )
+            seen.add((*window.tokens, *window.reply))
+            (again,) = made(epoch, number)
+            assert (*again.tokens, *again.reply) == (*window.tokens, *window.reply)
+    assert len(seen) == 6
+    plain = made.learned.dev.windows[0][0].tokens.tolist()
+    assert plain[1:-1] == tokenizer.ids_of([row["source"]])[0]
+    assert tuple(plain) not in {own[: len(plain)] for own in seen}
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize("decoder", ["fresh", "prefix"])
+def test_what_smaller_pieces_make_too_long_is_cut_plainly(
+    side: str, decoder: str, cut_anew
+) -> None:
+    long = {"source": "the cat", "target": "the cat", side: "the cat looked at the dog on the mat"}
+    made = cut_anew([long] * 9, rate=0.99, decoder=decoder, longest_reply=14)
+    assert made(0, 3) is made.learned.training.windows[3]
+    short = {"source": "the cat", "target": "the cat"}
+    made = cut_anew([short] * 9, rate=0.99, decoder=decoder, longest_reply=14)
+    assert made(0, 3) is not made.learned.training.windows[3]
+
+
+def test_no_text_takes_more_windows_for_its_smaller_pieces(cut_anew) -> None:
+    rows = [{"text": "the cat sat on the mat " * n, "label": "ab"[n % 2]} for n in (1, 2, 3, 6)]
+    made = cut_anew(rows, rate=0.99)
+    plain = made.learned.training.windows
+    assert [len(own) for own in plain] == [1, 1, 1, 2]
+    assert [len(made(0, row)) for row in range(4)] == [1, 1, 1, 2]
+    assert len(made(0, 0)[0].tokens) > len(plain[0][0].tokens)
 
 
 def test_a_training_goes_on_without_sources_that_are_too_long(

@@ -53,6 +53,9 @@ def test_what_is_asked_for_comes_with_its_defaults() -> None:
         (make_task("embed", pooling="mean"), {"r_drop": 1.0}, "embed gives none"),
         (make_task("score"), {"label_smoothing": Ramp(0.1, 0.1)}, "score does not learn"),
         (make_task("tag", ("B-X", "O"), crf=True), {"label_smoothing": Ramp(0.1, 0)}, "tag does"),
+        (make_task("tag", ("B-X", "O")), {"piece_dropout": 0.1}, "tag looks for places"),
+        (make_task("answer", name="faq"), {"piece_dropout": 0.1}, "faq looks for places"),
+        (make_task("relate", LABELS), {"piece_dropout": 0.1}, "relate looks for places"),
         (make_task("classify", LABELS, emphasis=Emphasis(focal=2.0)), {"r_drop": 1.0}, "--focal"),
         (
             make_task("classify", LABELS, emphasis=Emphasis(focal=2.0)),
@@ -74,6 +77,8 @@ def test_the_same_flags_fit_tasks_that_know_them() -> None:
     smooth = {"label_smoothing": Ramp(0.1, 0.0), "r_drop": 1.0}
     assert plan(make_task("tag", ("B-X", "O")), make_task("choose"), **smooth).r_drop == 1.0
     assert plan(make_task("score"), r_drop=1.0).r_drop == 1.0
+    without_places = [make_task(kind) for kind in ("generate", "choose", "score")]
+    assert plan(make_task("embed", pooling="mean"), *without_places, piece_dropout=0.1)
 
 
 def test_few_examples_are_seen_more_often_unless_somebody_says(

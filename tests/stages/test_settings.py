@@ -111,6 +111,7 @@ LIMITS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
     ("finetune", "mixout"): (SHARE, ["1", "-0.1"], ["0", "0.9"]),
     ("finetune", "parameter_dropout"): (SHARE, ["1", "2"], ["0", "0.1"]),
     ("finetune", "r_drop"): ("a number of at least 0", ["-1"], ["0", "5"]),
+    ("finetune", "piece_dropout"): (SHARE, ["1", "-0.1"], ["0", "0.1"]),
     ("finetune", "adversary_radius"): (POSITIVE, ["0", "-1"], ["0.5"]),
     ("finetune", "adversary_moves"): (COUNT, ["0"], ["1"]),
     ("finetune", "label_smoothing"): (SHARE_RAMP, ["1", "0.1..1", "-0.1"], ["0", "0.1..0"]),

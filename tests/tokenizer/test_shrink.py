@@ -9,7 +9,7 @@ from tokenizers import Tokenizer as Engine
 
 from bertworks.tokenizer.engines import byte_bpe_engine, wordpiece_engine
 from bertworks.tokenizer.extend import extend
-from bertworks.tokenizer.shrink import Needs, match_greedily, merges_of
+from bertworks.tokenizer.shrink import Needs, match_greedily
 from bertworks.tokenizer.special_pieces import ROBERTA
 from bertworks.tokenizer.tokenizer import Tokenizer
 
@@ -107,25 +107,6 @@ def test_greedy_matching_ends_where_nothing_fits() -> None:
     assert match_greedily("unable", model) == [1, 3]
     assert match_greedily("unabx", model) == [1, 2]
     assert match_greedily("xun", model) == []
-
-
-def test_merges_go_by_rank_and_then_from_the_left() -> None:
-    ranks = {("a", "b"): 1, ("b", "c"): 0, ("a", "a"): 2, ("aa", "a"): 3}
-    assert merges_of("abc", ranks) == [("b", "c")]
-    assert merges_of("aaa", ranks) == [("a", "a"), ("aa", "a")]
-    assert merges_of("", ranks) == []
-
-
-@given(word=st.text("thecaonsd", min_size=1, max_size=12))
-def test_merges_make_the_pieces_that_the_engine_makes(
-    kinds: dict[str, Tokenizer], word: str
-) -> None:
-    needs = Needs(kinds["byte-bpe"])
-    pieces = list(word)
-    for first, second in merges_of(word, needs.ranks):
-        at = next(i for i in range(len(pieces)) if pieces[i : i + 2] == [first, second])
-        pieces[at : at + 2] = [first + second]
-    assert pieces == kinds["byte-bpe"].encode(word).tokens
 
 
 def test_a_piece_that_is_taken_whole_needs_no_merges() -> None:

@@ -160,6 +160,17 @@ def test_a_neighbour_never_changes_the_pieces_of_a_text(
     assert learned.ids_of(texts) == [learned.encode(text).ids for text in texts]
 
 
+def test_another_way_to_ids_changes_neither_places_nor_the_tokenizer_itself(
+    learned: Tokenizer,
+) -> None:
+    text, plain = TEXTS[0], learned.ids_of(TEXTS[:1])
+    other = learned.cutting(lambda texts: [[len(text)] for text in texts])
+    assert other.ids_of([text, "ab"]) == [[len(text)], [2]]
+    assert other.encode(text).ids == plain[0] == other.cut([text]).ids.tolist()
+    assert learned.ids_of([text]) == plain
+    assert (other.specials, other.vocab_size) == (learned.specials, learned.vocab_size)
+
+
 def test_a_special_piece_written_in_the_text_stands_for_itself(learned: Tokenizer) -> None:
     assert learned.specials.mask in learned.ids_of(["a [MASK] here"])[0]
     assert learned.specials.mask not in learned.ids_of(["a [mask] here"])[0]

@@ -1,6 +1,6 @@
 """Fine-tuning batches: each a pure function of (examples, seed, step)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -9,9 +9,14 @@ from bertworks.core.batch import Batch
 from bertworks.core.seeds import random_at
 from bertworks.data.packing import Features, flatten, flatten_parts, group_by_budget
 
+Recut = Callable[[int, int], Sequence[Features]]  # the windows of an epoch's example
+
 
 class ExampleBatches:
-    """The batches of a fine-tuning run: every example once an epoch, its windows together."""
+    """The batches of a fine-tuning run: every example once an epoch, its windows together.
+
+    These are the same in every epoch, unless examples are cut again for each.
+    """
 
     def __init__(
         self,
@@ -20,8 +25,10 @@ class ExampleBatches:
         batch_size: int,
         accumulate: int = 1,
         seed: int = 0,
+        recut: Recut | None = None,
     ) -> None:
         self.windows = windows
+        self.recut = recut
         self.batch_size = batch_size
         self.accumulate = accumulate
         self.seed = seed
@@ -32,7 +39,7 @@ class ExampleBatches:
         epoch, index = divmod(step, self.steps_per_epoch)
         order = _order(self.seed, epoch, len(self.windows))
         chosen = order[index * self.batch_size : (index + 1) * self.batch_size]
-        examples = [self.windows[example] for example in chosen]
+        examples = [self._windows(epoch, int(example)) for example in chosen]
         examples.sort(key=lambda windows: max(len(window.tokens) for window in windows))
         return flatten_parts(examples, count=self.accumulate, wanted=parts)
 
@@ -40,6 +47,9 @@ class ExampleBatches:
         """Return how many examples so many steps show; the last of an epoch may show fewer."""
         epochs, index = divmod(steps, self.steps_per_epoch)
         return epochs * len(self.windows) + index * self.batch_size
+
+    def _windows(self, epoch: int, example: int) -> Sequence[Features]:
+        return self.windows[example] if self.recut is None else self.recut(epoch, example)
 
 
 class MixedBatches:

@@ -33,11 +33,13 @@ from bertworks.evaluation.run_parts import Seeds, Speed
 from bertworks.evaluation.statistics import NO_WIDTH, Interval, has_no_width
 from bertworks.evaluation.training_curves import course_of
 from bertworks.serving.model_folder import OpenModel, open_model, write_model
-from bertworks.stages.finetune_data import Learned, cut_task, read_task
+from bertworks.stages.finetune_data import CutAnew, Learned, cut_task, read_task
 from bertworks.stages.finetune_model import longest_of, open_for, own_tasks
 from bertworks.stages.finetune_plan import plan_of
 from bertworks.stages.settings import FinetuneSettings
 from bertworks.stages.task_list import TaskSource, task_sources
+from bertworks.tokenizer.piece_dropout import PieceDropout
+from bertworks.tokenizer.tokenizer import Tokenizer
 from bertworks.training.loop import train
 from bertworks.training.run import FREE_SETTINGS, Run, is_finished, read_log, refuse_taken
 
@@ -63,7 +65,7 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
     # A row that cannot be scored stops the run before it begins.
     learned = [cut_task(one, opened, longest) for one in read]
     quarantine = _set_aside(learned)
-    batches = _batches(settings, learned)
+    batches = _batches(settings, learned, opened.tokenizer, longest)
     scores = _dev_scores(settings, learned, opened, machine)
     plan = plan_of(
         settings,
@@ -125,18 +127,20 @@ def _tell_aside(quarantine: Quarantine, out: Path) -> None:
 
 
 def _batches(
-    settings: FinetuneSettings, learned: Sequence[Learned]
+    settings: FinetuneSettings, learned: Sequence[Learned], tokenizer: Tokenizer, longest: int
 ) -> ExampleBatches | MixedBatches:
-    made = []
+    made, rate = [], settings.regularize.piece_dropout
     for one in learned:
         seed = settings.seed
         if len(learned) > 1:
             seed = derive(seed, "task", one.task.name)
+        dropout = PieceDropout(tokenizer, rate=rate, seed=seed) if rate else None
         batches = ExampleBatches(
             one.training.windows,
             batch_size=settings.batch_size,
             accumulate=settings.accumulate,
             seed=seed,
+            recut=CutAnew(one, dropout, longest) if dropout else None,
         )
         made.append(batches)
     if len(made) == 1:

@@ -13,6 +13,7 @@ from bertworks.core.quarantine import Quarantine
 from bertworks.data.columns import Columns
 from bertworks.data.packing import Features
 from bertworks.data.rows import find_form, only_pairs, parse_columns, read_examples, set_aside
+from bertworks.data.windows import View
 from bertworks.evaluation.data_check import check_before_training
 from bertworks.evaluation.findings import Finding
 from bertworks.evaluation.piece_checks import unknown_warning
@@ -22,6 +23,7 @@ from bertworks.stages.task_list import TaskSource
 from bertworks.tasks.answering import windows_of
 from bertworks.tasks.catalog import KINDS, guess_kind, learn_task
 from bertworks.tasks.task import Task, Writer
+from bertworks.tokenizer.piece_dropout import PieceDropout
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 
@@ -85,6 +87,30 @@ def cut_task(learned: Learned, opened: OpenModel, longest: int) -> Learned:
         for part in (learned.training, learned.dev)
     )
     return replace(learned, training=training, dev=dev)
+
+
+@dataclass(frozen=True)
+class CutAnew:
+    """The windows of training examples with other merges left out in each epoch."""
+
+    learned: Learned
+    dropout: PieceDropout
+    longest: int
+
+    def __call__(self, epoch: int, row: int) -> Sequence[Features]:
+        """Return the windows of a row; what has become too long by smaller pieces is cut plainly.
+
+        That is: it takes more windows, or less of it is seen or learned.
+        """
+        training, tokenizer = self.learned.training, self.dropout.at(epoch, row)
+        plain, example = training.windows[row], training.examples[row]
+        try:
+            windows = self.learned.task.features(example, tokenizer, longest=self.longest)
+        except (DataError, UsageError):
+            return plain
+        note = windows[0].note
+        is_cut_short = isinstance(note, View) and bool(note.losses)
+        return plain if is_cut_short or len(windows) > len(plain) else windows
 
 
 def _read(file: Path, form: str, columns: Columns) -> Part:

@@ -22,6 +22,7 @@ from bertworks.training.regularize import Regularize
 
 WITHOUT_CHANCES = {"embed"}  # kinds whose logits are vectors
 WITHOUT_LABELS = {"embed", "score"}
+WITH_PLACES = {"answer", "intent_slots", "relate", "tag"}  # kinds that ask where in a text
 # Flags that change something which only another flag begins.
 BELONGS_TO = {
     "adversary_radius": "adversary",
@@ -181,6 +182,11 @@ def _refuse_for(task: Task, asked: RegularizeSettings) -> None:
         raise UsageError(f"--r-drop compares chances, but {task.name} gives none; leave it out")
     if asked.r_drop and focal:
         raise UsageError("--r-drop compares whole losses, not --focal ones; leave one out")
+    if asked.piece_dropout and task.kind in WITH_PLACES:
+        raise UsageError(
+            f"--piece-dropout cuts words elsewhere each time, but {task.name} looks for places in "
+            "a text; leave it out"
+        )
     if smooths and focal:
         raise UsageError("--focal asks how sure gold is, --label-smoothing hides it; drop one")
     if smooths and (task.kind in WITHOUT_LABELS or task.options.get("crf")):

@@ -128,6 +128,9 @@ class RegularizeSettings:
     """Share of the neurons whose weights are put to zero, anew in each step."""
     r_drop: PositiveOrZero = 0.0
     """Weight of how far two passes with other dropout are apart; 0 makes one pass."""
+    piece_dropout: Share = 0.0
+    """Share of the merges that are left out by chance where texts to learn from are cut into
+    pieces, anew in each epoch; for byte-level BPE; 0 cuts them as all others."""
     adversary: Literal["fgm", "pgd", "freelb"] | None = None
     """Learn also from texts whose word vectors are moved to where the loss rises: by one move, by
     several, or by several that all count; by default from none."""

@@ -2,17 +2,16 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Any
 
 from tokenizers import Encoding
 from tokenizers import Tokenizer as Engine
 
 from bertworks.core.errors import ArtifactError
+from bertworks.tokenizer.merges import Merge, merge, merges_in
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 Description = dict[str, Any]  # the content of `tokenizer.json`, or a part of it
-Merge = tuple[str, str]
 
 
 class Needs:
@@ -27,7 +26,7 @@ class Needs:
             *(index for index, token in self.added.items() if token.special),
             *ALWAYS.get(self.model["type"], lambda model: ())(self.model),
         }
-        self.ranks = {merge: rank for rank, merge in enumerate(_merges(self.model))}
+        self.ranks = {pair: rank for rank, pair in enumerate(merges_in(self.model))}
         self.merges: set[Merge] = set()
         self._seen: set[str] = set()  # words that were looked into
 
@@ -79,9 +78,9 @@ class Needs:
         for word in set(words.values()) - self._seen:
             self._seen.add(word)
             if not (self.model.get("ignore_merges") and word in self.model["vocab"]):
-                made = merges_of(word, self.ranks)
+                _, made = merge(word, self.ranks)
                 self.merges.update(made)
-                self.ids.update(self.model["vocab"]["".join(merge)] for merge in made)
+                self.ids.update(self.model["vocab"]["".join(pair)] for pair in made)
 
 
 def match_greedily(word: str, model: Description) -> list[int]:
@@ -97,25 +96,6 @@ def match_greedily(word: str, model: Description) -> list[int]:
             found.append(index)
             start, end = end, len(word)
     return found
-
-
-def merges_of(word: str, ranks: dict[Merge, int]) -> list[Merge]:
-    """Return the merges that BPE makes in a word, in order: the first learned goes first."""
-    made: list[Merge] = []
-    pieces = list(word)
-    while True:
-        possible = [(ranks[pair], at) for at, pair in enumerate(pairwise(pieces)) if pair in ranks]
-        if not possible:
-            return made
-        _, at = min(possible)
-        made.append((pieces[at], pieces[at + 1]))
-        pieces[at : at + 2] = ["".join(made[-1])]
-
-
-def _merges(model: Description) -> list[Merge]:
-    """Return the merges; files of old write them as one word with a space."""
-    pairs = (m.split(" ") if isinstance(m, str) else m for m in model.get("merges", []))
-    return [(first, second) for first, second in pairs]
 
 
 def _alphabet(model: Description) -> Iterable[int]:
@@ -142,7 +122,7 @@ def _renumber(description: Description, new: dict[int, int], merges: set[Merge])
     else:
         model["vocab"] = {piece: new[i] for piece, i in model["vocab"].items() if i in new}
     if "merges" in model:
-        model["merges"] = [list(merge) for merge in _merges(model) if merge in merges]
+        model["merges"] = [list(pair) for pair in merges_in(model) if pair in merges]
     description["added_tokens"] = [
         {**token, "id": new[token["id"]]}
         for token in description["added_tokens"]

@@ -1,6 +1,7 @@
 """Text to pieces and back, over the `tokenizers` library."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -24,6 +25,7 @@ from bertworks.tokenizer.special_pieces import SpecialPieces, find_special_piece
 from bertworks.tokenizer.words import CONTINUATION, SPACE, Marks, begins_word, plain_bytes
 
 BROKEN = "\ufffd"  # what an engine writes for bytes that are no character
+IdsOf = Callable[[Sequence[str]], list[list[int]]]
 BRIEF = 4096  # characters, which are cut before other threads could go on
 
 
@@ -36,6 +38,7 @@ class Tokenizer:
         engine.no_padding()
         engine.no_truncation()
         self.engine = engine
+        self._other_ids_of: IdsOf | None = None  # None: texts are cut as the engine does
         vocabulary = engine.get_vocab()
         self.names = names or find_special_pieces({}, vocabulary)
         ids = {role: vocabulary[name] for role, name in vars(self.names).items()}
@@ -58,6 +61,12 @@ class Tokenizer:
     def with_engine(self, engine: Engine) -> Self:
         """Return another engine with the same special pieces, which joins pairs as this does."""
         return type(self)(engine, self.names, has_segments=self.specials.second_segment > 0)
+
+    def cutting(self, ids_of: IdsOf) -> Self:
+        """Return the same pieces with another `ids_of`; `encode` and `cut` do as before."""
+        other = copy(self)
+        other._other_ids_of = ids_of
+        return other
 
     def save(
         self, folder: Path, *, max_length: int | None = None, has_segments: bool = True
@@ -96,6 +105,8 @@ class Tokenizer:
 
     def ids_of(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the piece ids of each text, without special pieces."""
+        if self._other_ids_of is not None:
+            return self._other_ids_of(texts)
         found = self.engine.encode_batch_fast(list(texts), add_special_tokens=False)
         return [encoding.ids for encoding in found]
 
