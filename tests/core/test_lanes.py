@@ -2,17 +2,21 @@
 
 import gc
 import os
+import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator
-from threading import Barrier, BrokenBarrierError, Thread, current_thread, get_native_id
+from queue import Empty, SimpleQueue
+from threading import Barrier, BrokenBarrierError, Event, Thread, current_thread, get_native_id
 from typing import Any
 
 import pytest
 import torch
 
-from bertworks.core.lanes import side_by_side
+from bertworks.core.device import Machine, prepare
+from bertworks.core.lanes import own_threads, side_by_side
 
 TOGETHER = 10.0  # seconds in which two threads must have met
 
@@ -75,6 +79,18 @@ def test_one_item_has_all_threads_and_many_have_one_each() -> None:
 def test_where_torch_has_one_thread_nothing_is_shared_out() -> None:
     torch.set_num_threads(1)
     assert set(side_by_side(lambda _: current_thread(), range(4))) == {current_thread()}
+
+
+def test_within_a_lane_nothing_is_shared_out_again() -> None:
+    meeting = Barrier(2)
+
+    def nested(_: int) -> list[Thread]:
+        meeting.wait(TOGETHER)
+        assert own_threads() == 1
+        return side_by_side(lambda _: current_thread(), range(4))
+
+    first, second = side_by_side(nested, [0, 1])
+    assert (len(set(first)), len(set(second)), first[0] != second[0]) == (1, 1, True)
 
 
 def test_denormal_numbers_are_flushed_in_every_lane() -> None:
@@ -151,3 +167,102 @@ def test_lanes_have_the_priority_of_who_asked() -> None:
         return set(side_by_side(look, [0, 1]))
 
     assert in_a_thread(work)[0] == {lower}
+
+
+def test_where_one_fails_no_other_is_begun() -> None:
+    begun = []
+
+    def work(number: int) -> None:
+        begun.append(number)
+        if number == 1:
+            raise KeyboardInterrupt
+        time.sleep(0.05)
+
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side(work, range(500))
+    assert len(begun) < 50
+    assert torch.get_num_threads() == 2
+
+
+def test_an_empty_queue_that_the_work_met_is_raised_too() -> None:
+    with pytest.raises(Empty):
+        side_by_side(lambda _: SimpleQueue[int]().get_nowait(), [0, 1])
+
+
+def test_threads_come_back_though_nobody_waits_for_the_other_lane(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def lose_patience(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as changed:
+        changed.setattr("bertworks.core.lanes.wait", lose_patience)
+        with pytest.raises(KeyboardInterrupt):
+            side_by_side(str, [0, 1])
+    assert torch.get_num_threads() == 2
+    assert side_by_side(str, [0, 1]) == ["0", "1"]
+
+
+@pytest.mark.parametrize("own", [None, 1])
+def test_a_thread_that_begins_beside_lanes_has_as_many_threads_as_others(own: int | None) -> None:
+    inside, is_over = Barrier(3), Event()
+
+    def hold(_: int) -> None:
+        inside.wait(TOGETHER)
+        is_over.wait(TOGETHER)
+
+    found: list[int] = []
+
+    def begin() -> None:
+        if own is not None:
+            prepare("cpu", threads=own)
+        found.extend([Machine(torch.device("cpu"), "fp32").num_lanes, own_threads()])
+
+    first = Thread(target=lambda: in_a_thread(lambda: side_by_side(hold, [0, 1])))
+    first.start()
+    inside.wait(TOGETHER)
+    second = Thread(target=begin)
+    second.start()
+    second.join()
+    is_over.set()
+    first.join()
+    assert found == [own or 2] * 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="only where processes fork")
+def test_a_process_that_was_forked_has_lanes_of_its_own() -> None:
+    script = """
+import os
+import torch
+from bertworks.core.lanes import side_by_side
+torch.set_num_threads(2)
+assert side_by_side(str, [0, 1]) == ["0", "1"]
+child = os.fork()
+assert side_by_side(str, [0, 1]) == ["0", "1"]
+if child:
+    os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+os._exit(7)
+"""
+    done = subprocess.run([sys.executable, "-c", script], timeout=60, check=False)
+    assert done.returncode == 7
+
+
+def test_what_failed_in_a_lane_holds_nothing_once_it_is_known() -> None:
+    meeting, held = Barrier(2), list[weakref.ref[torch.Tensor]]()
+
+    def work(_: int) -> None:
+        large = torch.zeros(3)
+        meeting.wait(TOGETHER)
+        if current_thread().name == "bertworks-lane":
+            held.append(weakref.ref(large))
+            raise ValueError("no")
+
+    gc.disable()
+    try:
+        with pytest.raises(ValueError, match="no") as caught:
+            side_by_side(work, [0, 1])
+        del caught
+        side_by_side(str, [0, 1])  # the lane is done with the other
+        assert held[0]() is None
+    finally:
+        gc.enable()

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from threading import Thread, get_ident
 
 import numpy as np
 import pytest
@@ -161,3 +162,23 @@ def test_a_model_that_was_left_in_training_is_explained_without_dropout(
     model.model.train()
     assert model.attribute("the cat sat").as_json() == quiet
     assert model.model.training
+
+
+def test_what_other_threads_read_meanwhile_is_not_touched(model) -> None:
+    own, text, found = get_ident(), "the cat sat on a mat", list[np.ndarray]()
+    expected = model.embed([text])
+
+    def ask_beside(*_: object) -> None:
+        if get_ident() == own:
+            other = Thread(target=lambda: found.append(model.embed([text])))
+            other.start()
+            other.join()
+
+    hook = model.model.encoder.embeddings.register_forward_hook(ask_beside)
+    try:
+        model.attribute("a dog ran over a hill", label="cold")
+    finally:
+        hook.remove()
+    assert found
+    for vectors in found:
+        np.testing.assert_allclose(vectors, expected, atol=1e-6)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
-from threading import get_ident
+from threading import Barrier, Event, Thread, get_ident
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from bertworks.core.batch import Batch
 from bertworks.core.device import Machine, prepare
 from bertworks.core.errors import DataError, TrainingError
+from bertworks.core.lanes import side_by_side
 from bertworks.data.examples import Found, QuestionExample, SourceExample, TextExample
 from bertworks.data.forms import make_example
 from bertworks.data.packing import Features
@@ -254,13 +255,22 @@ def two_threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def read_by(model: Any, lengths: list[int], machine: Machine) -> list[tuple[int, int, np.ndarray]]:
-    """Return which thread read each batch, with how many tokens, and their vectors by place."""
+def read_by(
+    model: Any, lengths: list[int], machine: Machine, *, num_threads: int = 1
+) -> list[tuple[int, int, np.ndarray]]:
+    """Return which thread read each batch, with how many tokens, and their vectors by place.
+
+    Threads wait for each other at first, so that none has read everything before another begins.
+    """
+    meeting, begun = Barrier(num_threads), set[int]()
     chance = np.random.default_rng(0)
     texts = [chance.integers(5, model.config.vocab_size, size=length) for length in lengths]
     windows = [Features(text, np.zeros_like(text)) for text in texts]
 
     def read(batch: Batch) -> tuple[int, int, np.ndarray]:
+        if get_ident() not in begun:
+            begun.add(get_ident())
+            meeting.wait(10)
         vectors = pool_texts(model.encoder(batch), batch.layout, "mean")
         return get_ident(), len(batch.tokens), vectors.numpy()
 
@@ -273,7 +283,7 @@ def read_by(model: Any, lengths: list[int], machine: Machine) -> list[tuple[int,
 
 @pytest.mark.parametrize("lengths", [[9] * 40, [3, 5, 9] * 300, [66, 60, 2] * 150])
 def test_even_batches_are_read_side_by_side(two_threads, model, machine, lengths) -> None:
-    apart = read_by(model, lengths, machine)
+    apart = read_by(model, lengths, machine, num_threads=2)
     assert len({thread for thread, *_ in apart}) == 2
     assert len(apart) % 2 == 0 or len(apart) > answering.MANY_ROUNDS
     if len(apart) == 2:
@@ -288,6 +298,25 @@ def test_even_batches_are_read_side_by_side(two_threads, model, machine, lengths
 @pytest.mark.parametrize("lengths", [[9], [9] * 20, [66, 60, 50, 9, 9, 9, 40], [3] * 40 + [64]])
 def test_few_or_uneven_texts_are_read_by_all_threads(two_threads, model, machine, lengths) -> None:
     assert [thread for thread, *_ in read_by(model, lengths, machine)] == [get_ident()]
+
+
+def test_a_long_text_makes_no_batch_of_others_larger_and_is_read_first(
+    two_threads, model, machine, monkeypatch
+) -> None:
+    monkeypatch.setattr(Machine, "batch_tokens", 64)
+    texts = [np.full(length, 7) for length in [3] * 400 + [60]]
+    windows = [Features(text, np.zeros_like(text)) for text in texts]
+    found = forwards(model, windows, machine, lambda batch: len(batch.tokens))
+    assert len(found) > answering.MANY_ROUNDS
+    assert max(count for _, count in found) <= 64
+    assert 400 in found[0][0]
+
+
+def test_what_a_caller_says_of_precision_holds_for_all_texts(two_threads, model, machine) -> None:
+    windows = [Features(np.full(9, 7), np.zeros(9, int))] * 60
+    with torch.autocast("cpu", torch.bfloat16):
+        found = forwards(model, windows, machine, lambda _: torch.is_autocast_enabled("cpu"))
+    assert [says for _, says in found] == [True] * len(found)
 
 
 def test_nothing_is_read_of_nothing(two_threads, model, machine) -> None:
@@ -318,3 +347,31 @@ def test_many_long_answers_are_not_remembered_at_once(config, tokenizer, machine
     assert max(sizes[12]) == 70
     assert max(sizes[4096]) * 2 * 4096 <= machine.draft_tokens
     assert sum(sizes[4096]) == 70
+
+
+def test_a_thread_that_begins_to_write_beside_lanes_has_all_threads(
+    two_threads, config, tokenizer, machine
+) -> None:
+    inside, is_over, seen = Barrier(3), Event(), list[int]()
+
+    class Looking(Counting):
+        def write(self, model: TaskModel, batch: Batch, tokenizer: Tokenizer) -> list[Answer]:
+            seen.append(torch.get_num_threads())
+            return super().write(model, batch, tokenizer)
+
+    def hold(_: int) -> None:
+        inside.wait(10)
+        is_over.wait(10)
+
+    task, texts = Looking(), [SourceExample("cat", line=1)]
+    answerer = Answerer(TaskModel(config, [task], seed=5).eval(), task, tokenizer, machine)
+    windows = windows_of(task, texts, tokenizer, longest=67)
+    reader = Thread(target=lambda: side_by_side(hold, [0, 1]))
+    reader.start()
+    inside.wait(10)
+    writer = Thread(target=lambda: answerer.answer(texts, windows))
+    writer.start()
+    writer.join()
+    is_over.set()
+    reader.join()
+    assert seen == [2]

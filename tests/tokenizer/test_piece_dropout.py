@@ -1,6 +1,8 @@
 """Merges left out by chance: other pieces, the same text, and nothing that a seed does not tell."""
 
 import json
+import random
+import tracemalloc
 from collections.abc import Callable
 from functools import partial
 
@@ -90,10 +92,24 @@ def test_what_is_forgotten_is_cut_again_as_it_was(
 ) -> None:
     texts, remembering = list(TEXTS), make()
     monkeypatch.setattr("bertworks.tokenizer.piece_dropout.REMEMBERED", 3)
-    monkeypatch.setattr("bertworks.tokenizer.piece_dropout.MOST_WORDS", 15)
+    monkeypatch.setattr("bertworks.tokenizer.piece_dropout.MOST_KEPT", 15)
     forgetful = make()
     for epoch in range(3):
         assert forgetful.at(epoch, 0).ids_of(texts) == remembering.at(epoch, 0).ids_of(texts)
+
+
+def test_texts_without_spaces_take_no_more_memory_than_others(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertworks.tokenizer.piece_dropout.MOST_KEPT", 5000)
+    chance, made = random.Random(3), make()
+    texts = ["".join(chance.choices("thecaonsd", k=500)) for _ in range(200)]
+    tracemalloc.start()
+    for epoch in range(3):
+        made.at(epoch, 0).ids_of(texts)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 500_000
 
 
 def test_a_word_has_no_more_than_its_ways_and_takes_them_all_alike(make: Make) -> None:

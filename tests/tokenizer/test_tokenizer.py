@@ -202,6 +202,15 @@ def test_padding_and_truncation_of_a_foreign_file_are_switched_off(
     assert Tokenizer.open(tmp_path).ids_of(TEXTS) == learned.ids_of(TEXTS)
 
 
+def test_chance_in_a_foreign_file_is_switched_off(kinds: dict[str, Tokenizer]) -> None:
+    plain = kinds["byte-bpe"]
+    told = json.loads(plain.engine.to_str())
+    told["model"]["dropout"] = 0.5
+    foreign = plain.with_engine(Engine.from_str(json.dumps(told)))
+    assert foreign.ids_of(TEXTS * 5) == plain.ids_of(TEXTS * 5)
+    assert foreign.cut(TEXTS).ids.tolist() == plain.cut(TEXTS).ids.tolist()
+
+
 def test_a_folder_without_a_tokenizer_and_a_broken_one_are_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match=r"holds no tokenizer \(tokenizer\.json, vocab\.txt"):
         Tokenizer.open(tmp_path)

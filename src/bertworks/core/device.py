@@ -11,6 +11,7 @@ from typing import Literal, get_args
 import torch
 
 from bertworks.core.errors import UsageError
+from bertworks.core.lanes import own_threads
 
 try:
     import resource
@@ -39,8 +40,11 @@ class Machine:
     @property
     def num_lanes(self) -> int:
         """How many batches the device can read side by side."""
-        is_alone = self.device.type == "cuda" or self.cuts_batches
-        return 1 if is_alone else torch.get_num_threads()
+        # What a caller's own autocast says holds for his thread alone.
+        is_alone = (
+            self.device.type == "cuda" or self.cuts_batches or torch.is_autocast_enabled("cpu")
+        )
+        return 1 if is_alone else own_threads()
 
     @property
     def draft_tokens(self) -> int:
@@ -65,7 +69,7 @@ class Machine:
     def __str__(self) -> str:
         if self.device.type == "cuda":
             return f"{torch.cuda.get_device_name(self.device)}, {self.precision}"
-        count = torch.get_num_threads()
+        count = own_threads()
         return f"CPU, {count} thread{'s' * (count > 1)}, {self.precision}"
 
 
@@ -100,6 +104,7 @@ def prepare(
     if threads is not None:
         if threads < 1:
             raise UsageError(f"threads is {threads}; the least is 1")
+        own_threads()  # known from now on: one is not taken for somebody else's
         torch.set_num_threads(threads)
     if device == "cuda" and not torch.cuda.is_available():
         raise UsageError("no CUDA device is visible here; use --device cpu")

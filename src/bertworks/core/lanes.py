@@ -4,10 +4,12 @@ Threads that share a product of small matrices wait at its end for the slowest o
 forward is hundreds of products. Whole forwards side by side wait for each other once.
 """
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from queue import Empty, SimpleQueue
-from threading import Thread, local
+from threading import Event, Lock, Thread, local
 from typing import TypeVar
 from weakref import finalize
 
@@ -18,38 +20,74 @@ Result = TypeVar("Result")
 Asked = tuple[Future[None], Callable[[], None]]
 
 
+def own_threads() -> int:
+    """Return how many threads torch has for the thread that asks.
+
+    Torch lets a new thread begin with the number that was set last, whoever did so. Where that is
+    the one of somebody who works side by side now, it gets the number that he had before.
+    """
+    with _lock:
+        if not _own.is_known and _kept and torch.get_num_threads() == 1:
+            torch.set_num_threads(max(_kept))
+        _own.is_known = True
+        return torch.get_num_threads()
+
+
 def side_by_side(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """Return what becomes of each item, in order; as many are worked at as torch has threads.
 
-    The work must not change what its items share. What fails is raised when nothing runs any more.
+    The work must not change what its items share. Where one fails no other is begun, and that is
+    raised when nothing runs any more.
     """
-    num_threads = torch.get_num_threads()
-    num_lanes = min(num_threads, len(items))
+    num_lanes = min(own_threads(), len(items))
     if num_lanes < 2:
         return [work(item) for item in items]
     todo: SimpleQueue[tuple[int, Item]] = SimpleQueue()
     for numbered in enumerate(items):
         todo.put(numbered)
     found: dict[int, Result] = {}
+    is_over = Event()
 
     def go_on() -> None:
-        while not todo.empty():
-            try:
-                place, item = todo.get_nowait()
-            except Empty:  # another was faster
-                return
-            found[place] = work(item)
+        try:
+            while not is_over.is_set() and (one := _next(todo)) is not None:
+                place, item = one
+                found[place] = work(item)
+        except BaseException:
+            is_over.set()
+            raise
 
-    torch.set_num_threads(1)
-    others = [lane.begin(go_on) for lane in _own_lanes(num_lanes - 1)]
-    try:
-        go_on()
-    finally:
-        wait(others)
-        torch.set_num_threads(num_threads)
-    for other in others:
-        other.result()
+    with _one_thread():
+        others = [lane.begin(go_on) for lane in _own_lanes(num_lanes - 1)]
+        try:
+            go_on()
+        finally:
+            wait(others)
+    while others:  # a name for what failed would hold its batch, for it knows this frame
+        others.pop().result()
     return [found[place] for place in range(len(items))]
+
+
+def _next(todo: SimpleQueue[Result]) -> Result | None:
+    try:
+        return todo.get_nowait()
+    except Empty:
+        return None
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let torch have one thread for the thread that asks, and then as many as before."""
+    before = torch.get_num_threads()
+    with _lock:
+        _kept.append(before)
+    try:
+        torch.set_num_threads(1)
+        yield
+    finally:
+        torch.set_num_threads(before)
+        with _lock:
+            _kept.remove(before)
 
 
 class _Lane:
@@ -73,9 +111,24 @@ class _Own(local):
 
     def __init__(self) -> None:
         self.lanes: list[_Lane] = []
+        self.is_known = False  # how many threads it has is its own number
 
 
 _own = _Own()
+_lock = Lock()
+_kept: list[int] = []  # how many threads those had who work side by side now
+
+
+def _begin_anew() -> None:
+    """Forget the threads of the process that this one was forked from: none of them is here."""
+    _own.lanes = []
+    _lock.release()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_begin_anew
+    )
 
 
 def _own_lanes(count: int) -> list[_Lane]:
@@ -86,6 +139,7 @@ def _own_lanes(count: int) -> list[_Lane]:
 
 def _work_off(asked: SimpleQueue[Asked | None]) -> None:
     torch.set_num_threads(1)
+    _own.is_known = True
     torch.set_flush_denormal(True)  # as in prepare(): each thread has a setting of its own
     while (one := asked.get()) is not None:
         done, work = one

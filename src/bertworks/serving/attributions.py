@@ -8,11 +8,12 @@ input with the mask in place of every piece, so that what the pieces get sums to
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
+from threading import get_ident
 from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from bertworks.core.device import Machine
 from bertworks.core.errors import UsageError
@@ -167,7 +168,12 @@ class Attributor:
         """Return the scores of inputs whose pieces have these vectors, [S, L, E] -> [S, labels]."""
         batch = flatten([window] * len(vectors)).to(self.machine.device)
         table = self.model.encoder.embeddings.pieces
-        hook = table.register_forward_hook(lambda module, given, found: vectors.flatten(0, 1))
+        own = get_ident()  # what other threads read meanwhile stays as it is
+
+        def replace(module: nn.Module, given: Any, found: Tensor) -> Tensor:
+            return vectors.flatten(0, 1) if get_ident() == own else found
+
+        hook = table.register_forward_hook(replace)
         try:
             with at_rest(self.model):
                 logits = self.model.logits(batch, self.task.name).float()

@@ -15,7 +15,7 @@ from bertworks.core.ahead import ahead
 from bertworks.core.batch import Batch
 from bertworks.core.device import Machine
 from bertworks.core.errors import DataError, TrainingError
-from bertworks.core.lanes import side_by_side
+from bertworks.core.lanes import own_threads, side_by_side
 from bertworks.core.progress import say
 from bertworks.data.example_batches import length_sorted_batches
 from bertworks.data.packing import Features
@@ -60,6 +60,7 @@ class Answerer:
     @torch.inference_mode()
     def _written(self, task: Writer, windows: Sequence[list[Features]]) -> list[Answer]:
         """Return what a task writes in answer to each example, in batches of like length."""
+        own_threads()  # not those that another thread has while it reads side by side
         answers: list[Answer] = [{}] * len(windows)
         texts = [own[0] for own in windows]  # what is written answers one window
         budget = max(self.machine.batch_tokens // task.width, 1)
@@ -213,7 +214,9 @@ def forwards(
     share = _even_share([len(window.tokens) for window in windows], machine)
     batches = length_sorted_batches(windows, budget=share or machine.batch_tokens)
     with at_rest(model):
-        return side_by_side(forward, batches) if share else [forward(one) for one in batches]
+        if share is None:
+            return [forward(one) for one in batches]
+        return side_by_side(forward, batches[::-1])  # at the end no lane waits for a long text
 
 
 def _even_share(lengths: Sequence[int], machine: Machine) -> int | None:
@@ -223,8 +226,9 @@ def _even_share(lengths: Sequence[int], machine: Machine) -> int | None:
         return None
     rounds = -(-total // (num_lanes * machine.batch_tokens))
     share = -(-total // (num_lanes * rounds))
-    is_even = share >= max(LEAST_SHARE, FEWEST_TEXTS * longest) or rounds >= MANY_ROUNDS
-    return share + longest if is_even else None  # so that no text is left over
+    if share >= max(LEAST_SHARE, FEWEST_TEXTS * longest):
+        return share + longest  # so that no text is left over
+    return machine.batch_tokens if rounds >= MANY_ROUNDS else None
 
 
 def is_finite(rows: Sequence[Rows]) -> bool:

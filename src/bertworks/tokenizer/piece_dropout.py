@@ -7,7 +7,7 @@ number; which of them a word takes, from seed, place and text. What is remembere
 import json
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
 
@@ -20,8 +20,9 @@ from bertworks.tokenizer.merges import merge, merges_in
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 WAYS = 16  # in which a word is cut; a byte chooses among them evenly
-MOST_WORDS = 2**22  # of texts that are remembered
+MOST_KEPT = 2**22  # words of texts that are remembered, and pieces of those words, each once
 REMEMBERED = 2**19  # ways of words; those that were not wanted for longest are drawn again
+LONG = 16  # pieces of a word, or of a clause without spaces, that will hardly come again
 # What other engines may do beside merging.
 OTHER_RULES = ("continuing_subword_prefix", "end_of_word_suffix", "ignore_merges", "byte_fallback")
 
@@ -44,7 +45,7 @@ class PieceDropout:
         self._whole = {*added, *tokenizer.specials.as_tuple()}  # which no merges have made
         self._texts: dict[str, list[Pieces]] = {}
         self._words: dict[Pieces, Pieces] = {}  # each once, though it stand in many texts
-        self._num_words = 0
+        self._num_kept = 0
         self._way = lru_cache(maxsize=REMEMBERED)(self._draw)
 
     def at(self, *place: int) -> Tokenizer:
@@ -56,18 +57,24 @@ class PieceDropout:
         words = self._words_of(text)
         chosen = bytes_at(self.seed, "pieces", *place, text, count=len(words))
         ways = zip(words, chosen, strict=True)
-        return [index for word, byte in ways for index in self._way(word, byte % WAYS)]
+        return [index for word, byte in ways for index in self._cut_word(word, byte % WAYS)]
 
     def _words_of(self, text: str) -> list[Pieces]:
         """Return the plain pieces of each word of a text."""
         if text in self._texts:
             return self._texts[text]
         words = list(_plain_words(self.tokenizer.encode(text)))
-        if self._num_words < MOST_WORDS:
+        if self._num_kept < MOST_KEPT:
+            known = len(self._words)
             words = [self._words.setdefault(word, word) for word in words]
+            new = islice(reversed(self._words), len(self._words) - known)
+            self._num_kept += len(words) + sum(map(len, new))
             self._texts[text] = words
-            self._num_words += len(words)
         return words
+
+    def _cut_word(self, plain: Pieces, number: int) -> Pieces:
+        """Cut a word in one of its ways, which are remembered where it may come again."""
+        return (self._draw if len(plain) > LONG else self._way)(plain, number)
 
     def _draw(self, plain: Pieces, number: int) -> Pieces:
         """Cut a word, given by its plain pieces, in one of its ways."""

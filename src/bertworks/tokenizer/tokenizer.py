@@ -37,6 +37,8 @@ class Tokenizer:
     ) -> None:
         engine.no_padding()
         engine.no_truncation()
+        if isinstance(engine.model, models.BPE):
+            engine.model.dropout = None  # by which a file may cut a text otherwise each time
         self.engine = engine
         self._other_ids_of: IdsOf | None = None  # None: texts are cut as the engine does
         vocabulary = engine.get_vocab()
