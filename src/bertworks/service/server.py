@@ -17,7 +17,7 @@ from bertworks.service.ports import BACKLOG
 from bertworks.service.protocol import IDLE, PatientProtocol
 
 NOTICE = 1.0  # seconds in which the service says that it leaves, and still answers
-TURN = 0.001  # seconds for which a thread keeps the interpreter when others want it
+TURN = 0.0002  # seconds for which a thread keeps the interpreter when others want it
 
 
 def serve(
