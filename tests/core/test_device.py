@@ -1,5 +1,6 @@
 """The machine is chosen once and set up so that arithmetic is safe and fast."""
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -148,3 +149,21 @@ def test_batches_are_read_side_by_side_only_where_torch_shares_out_its_threads()
         assert Machine(torch.device("cuda"), "bf16").num_lanes == 1
     finally:
         torch.set_num_threads(before)
+
+
+def test_a_trial_that_nobody_asks_about_ends_with_the_process() -> None:
+    script = (
+        "from bertworks.core import device; device.INT8_TRIAL = 'import time; time.sleep(60)'; "
+        "print(device.begin_int8_trial().pid)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", script],
+        env={"PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=50,
+    )
+    assert "still running" not in done.stderr
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(done.stdout), 0)

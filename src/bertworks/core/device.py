@@ -1,5 +1,6 @@
 """Where and how a run computes; the only module that reads the machine and its environment."""
 
+import atexit
 import os
 import subprocess
 import sys
@@ -165,7 +166,15 @@ assert abs(found - 64).max() < 0.1
 def begin_int8_trial() -> "subprocess.Popen[bytes]":
     """Begin to try ONNX Runtime's int8 product in a child process; other work goes on meanwhile."""
     words, nothing = [sys.executable, "-c", INT8_TRIAL], subprocess.DEVNULL
-    return subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing)
+    trial = subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing)
+    atexit.register(_end, trial)
+    return trial
+
+
+def _end(trial: "subprocess.Popen[bytes]") -> None:
+    """Leave no child behind, for nobody may have asked how it went."""
+    trial.kill()
+    trial.wait()
 
 
 @cache
