@@ -3,7 +3,7 @@
 import json
 import random
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 from bertworks.training.run import whole_checkpoints
 
 Outcome = Callable[[Path], dict[str, str]]
+EndAlike = Callable[[Callable[[Path], list[str]], Sequence[tuple[str, int]]], None]
 
 
 @pytest.fixture(scope="module")
@@ -56,36 +57,39 @@ def finetune(
     return words
 
 
+@pytest.fixture
+def end_alike(commands: Any, make_fate: Any, outcome: Outcome, tmp_path: Path) -> EndAlike:
+    """Return a way to show that a command, given where it writes, ends alike if it is killed."""
+
+    def end_alike(words: Callable[[Path], list[str]], fates: Sequence[tuple[str, int]]) -> None:
+        whole, killed = tmp_path / "whole", tmp_path / "killed"
+        ended = commands.run(words(whole))
+        assert ended.code == 0, ended.said
+        for event, number in fates:
+            ended = commands.run(words(killed), fate=make_fate(event, number))
+            assert ended.code == -signal.SIGKILL, ended.said
+        assert commands.run(words(killed)).code == 0
+        assert outcome(killed) == outcome(whole)
+
+    return end_alike
+
+
 @pytest.mark.shows("T2")
 @pytest.mark.parametrize("accumulate", [1, 3])
 def test_a_killed_fine_tuning_ends_in_the_same_bits(
-    accumulate: int,
-    commands: Any,
-    make_fate: Any,
-    finetune: Callable[..., list[str]],
-    outcome: Outcome,
-    tmp_path: Path,
+    accumulate: int, finetune: Callable[..., list[str]], end_alike: EndAlike
 ) -> None:
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    ended = commands.run(finetune(whole, accumulate=accumulate))
-    assert ended.code == 0, ended.said
-    words = finetune(killed, accumulate=accumulate)
-    for event, number in (("record", 5), ("sync", 4), ("unlink", 2), ("write", 2), ("record", 1)):
-        ended = commands.run(words, fate=make_fate(event, number))
-        assert ended.code == -signal.SIGKILL, ended.said
-    assert commands.run(words).code == 0
-    assert outcome(killed) == outcome(whole)
+    fates = ("record", 5), ("sync", 4), ("unlink", 2), ("write", 2), ("record", 1)
+    end_alike(lambda out: finetune(out, accumulate=accumulate), fates)
 
 
 @pytest.mark.shows("T2")
 @pytest.mark.parametrize("kind", ["several tasks", "thawing", "patient", "guarded", "thin"])
 def test_a_killed_fine_tuning_of_another_kind_ends_in_the_same_bits(
     kind: str,
-    commands: Any,
-    make_fate: Any,
     finetune: Callable[..., list[str]],
     data: Path,
-    outcome: Outcome,
+    end_alike: EndAlike,
     tmp_path: Path,
 ) -> None:
     tasks = tmp_path / "tasks.toml"
@@ -114,23 +118,15 @@ def test_a_killed_fine_tuning_of_another_kind_ends_in_the_same_bits(
                 del said[said.index(flag) : said.index(flag) + 2]
         return said
 
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    ended = commands.run(words(whole))
-    assert ended.code == 0, ended.said
-    for event, number in (("record", 4), ("write", 2), ("record", 2)):
-        ended = commands.run(words(killed), fate=make_fate(event, number))
-        assert ended.code == -signal.SIGKILL, ended.said
-    assert commands.run(words(killed)).code == 0
-    assert outcome(killed) == outcome(whole)
+    end_alike(words, (("record", 4), ("write", 2), ("record", 2)))
 
 
 @pytest.mark.shows("T2")
 def test_a_killed_writer_that_leaves_out_merges_ends_in_the_same_bits(
     commands: Any,
-    make_fate: Any,
     finetune: Callable[..., list[str]],
     data: Path,
-    outcome: Outcome,
+    end_alike: EndAlike,
     tmp_path: Path,
 ) -> None:
     pieces, changed = tmp_path / "pieces", {"size": "transformer-1x64", "longest_reply": 8}
@@ -140,14 +136,8 @@ def test_a_killed_writer_that_leaves_out_merges_ends_in_the_same_bits(
     columns = ("source=text", "target=label")
     changed |= {"model": pieces, "longest": 64, "piece_dropout": 0.3}
     changed |= {"task": "generate", "columns": columns, "decoder": "fresh"}
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    ended = commands.run(finetune(whole, **changed))
-    assert ended.code == 0, ended.said
-    for event, number in (("record", 5), ("write", 2), ("record", 3)):
-        ended = commands.run(finetune(killed, **changed), fate=make_fate(event, number))
-        assert ended.code == -signal.SIGKILL, ended.said
-    assert commands.run(finetune(killed, **changed)).code == 0
-    assert outcome(killed) == outcome(whole)
+    fates = ("record", 5), ("write", 2), ("record", 3)
+    end_alike(lambda out: finetune(out, **changed), fates)
 
 
 @pytest.mark.control("T2")
