@@ -906,11 +906,12 @@ def test_a_writer_learns_otherwise_by_merges_left_out_and_the_same_every_time(
     file = write_rows(tmp_path / "rows.jsonl", pairs)
     flags = {"model": byte_pieces, "size": "transformer-1x64", "train": file, "dev": file}
     flags |= {"longest": 64, "longest_reply": 6, "decoder": "fresh", "dropout": 0.1}
-    for name, rate in (("plain", 0.0), ("first", 0.1), ("again", 0.1)):
-        ended = command(*finetune_words(tmp_path / name, **flags, piece_dropout=rate))
+    for name, rate, workers in (("plain", 0.0, 0), ("first", 0.1, 0), ("by others", 0.1, 2)):
+        flags |= {"piece_dropout": rate, "workers": workers}
+        ended = command(*finetune_words(tmp_path / name, **flags))
         assert ended.code == 0, ended.err
-    plain, first, again = (made(tmp_path / name) for name in ("plain", "first", "again"))
-    assert first == again
+    plain, first, by_others = (made(tmp_path / name) for name in ("plain", "first", "by others"))
+    assert first == by_others
     assert first["model.safetensors"] != plain["model.safetensors"]
 
 

@@ -88,6 +88,7 @@ LIMITS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
     ("check", "rare"): (COUNT, ["0", "-1"], ["1"]),
     ("check", "similarity"): (WHOLE_SHARE, ["0", "1.1"], ["0.5", "1"]),
     ("check", "longest"): ("a whole number of at least 8", ["7", "0"], ["8"]),
+    ("finetune", "workers"): (COUNT_OR_ZERO, ["-1"], ["0"]),
     ("finetune", "epochs"): (COUNT, ["0", "-1"], ["1"]),
     ("finetune", "batch_size"): (COUNT, ["0", "-2"], ["1"]),
     ("finetune", "accumulate"): (COUNT, ["0"], ["1"]),

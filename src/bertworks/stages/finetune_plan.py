@@ -67,6 +67,7 @@ def plan_of(
         clip=settings.clip,
         weights={name: Ramp(weight, weight) for name, weight in weights.items()},
         seed=settings.seed,
+        workers=settings.workers,
         checkpoint_every=settings.checkpoint_every,
         evaluate_every=steps_per_epoch,
         patience=settings.choice.patience or 0,

@@ -306,6 +306,9 @@ class FinetuneSettings:
     """Steps between checkpoints; 0 saves one only when interrupted."""
     resume: Literal["never", "auto"] = "never"
     """auto continues an unfinished run in the same folder, exactly."""
+    workers: CountOrZero = 0
+    """Processes that make batches, for --piece-dropout on a GPU; the result does not depend on
+    it."""
     machine: MachineSettings = MachineSettings()
 
 
