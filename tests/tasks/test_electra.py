@@ -58,6 +58,21 @@ def test_generators_are_those_that_were_published(
     assert (made.num_layers, made.piece_size) == (config.num_layers, config.piece_size)
 
 
+@pytest.mark.parametrize("share", [0.2, 0.25, 0.3, 0.375, 0.7])
+@pytest.mark.parametrize("size", ["modern-12x512", "modern-12x384", "mini", "recurrent-4x100"])
+def test_all_sizes_of_a_generator_are_multiplied_fast(size: str, share: float) -> None:
+    config = EncoderConfig.named(size)
+    made = generator_config(config, share)
+    assert made.hidden_size / made.num_heads % 8 == made.feed_forward_size % 8 == 0
+    assert made.hidden_size == pytest.approx(share * config.hidden_size, abs=4 * made.num_heads)
+    assert made.feed_forward_size == pytest.approx(share * config.feed_forward_size, abs=4)
+
+
+def test_a_generator_may_be_tiny(config) -> None:
+    made = generator_config(config, 0.01)
+    assert (made.hidden_size, made.num_heads, made.feed_forward_size) == (2, 1, 2)
+
+
 @pytest.mark.parametrize("size", ["electra-1x64", "modern-2x66", "recurrent-1x64", "albert-1x128"])
 @pytest.mark.parametrize("share", [0.01, 0.25, 0.99])
 def test_a_generator_of_any_share_can_be_built(size: str, share: float) -> None:

@@ -41,13 +41,12 @@ class Electra(nn.Module):
 def generator_config(config: EncoderConfig, size: float) -> EncoderConfig:
     """Describe a generator whose width is a share of the discriminator's, its depth the same."""
     num_heads = max(round(size * config.num_heads), 1)
-    head_size = max(round(size * config.hidden_size / num_heads / 2), 1) * 2
-    width = num_heads * head_size
+    width = num_heads * _near(size * config.hidden_size / num_heads)
     return replace(
         config,
         hidden_size=width,
         num_heads=num_heads,
-        feed_forward_size=max(round(size * config.feed_forward_size), 1),
+        feed_forward_size=_near(size * config.feed_forward_size),
         embedding_size=None if width == config.piece_size else config.piece_size,
     )
 
@@ -56,6 +55,12 @@ def draw(logits: Tensor) -> Tensor:
     """Draw a piece from each row's softmax, [M, V] -> [M]."""
     noise = torch.empty_like(logits, dtype=torch.float32).exponential_()
     return (logits.float() - noise.log()).argmax(-1)
+
+
+def _near(size: float) -> int:
+    """Return the nearest size that a GPU multiplies fast, one of eights; small ones are even."""
+    step = 8 if size >= 8 else 2
+    return max(round(size / step), 1) * step
 
 
 def fill_in(batch: Batch, hidden: Target, pieces: Tensor) -> Batch:
