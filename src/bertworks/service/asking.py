@@ -33,6 +33,7 @@ from bertworks.service.long_strings import without_ends
 from bertworks.service.metrics import Metrics
 from bertworks.service.models import Models, ServedModel
 from bertworks.service.numbers import is_finite
+from bertworks.service.turns import turns_of
 
 NUM_READERS = 4  # threads that read and write JSON and cut texts
 SMALL = 2048  # bytes, which are read faster than a thread is reached
@@ -236,7 +237,7 @@ def _all_done(jobs: Sequence[Job]) -> "asyncio.Future[None]":
     """Return what is done when all jobs are; the loop is woken once, not for each."""
     loop = asyncio.get_running_loop()
     finished: asyncio.Future[None] = loop.create_future()
-    left, lock = len(jobs), Lock()
+    left, lock, turns = len(jobs), Lock(), turns_of(loop)
 
     def finish() -> None:
         if not finished.done():
@@ -248,7 +249,7 @@ def _all_done(jobs: Sequence[Job]) -> "asyncio.Future[None]":
             left -= 1
             is_last = left == 0
         if is_last and not loop.is_closed():
-            loop.call_soon_threadsafe(finish)
+            loop.call_soon_threadsafe(turns.add, finish)
 
     for job in jobs:
         job.answer.add_done_callback(count)

@@ -1,12 +1,24 @@
 """A connection as uvicorn keeps it: the one place that knows uvicorn's inner names."""
 
+from functools import partial
 from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from bertworks.service.turns import turns_of
+
 
 class Connection(HttpToolsProtocol):
     """Uvicorn's connection, with plain names for what we ask of its inside."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._turns = turns_of(self.loop)
+
+    @property
+    def takes_turns(self) -> bool:
+        """Tell whether the request at hand begins when it is its turn, or at once."""
+        return False
 
     @property
     def has_answered(self) -> bool:
@@ -54,6 +66,14 @@ class Connection(HttpToolsProtocol):
     def hand_over(self, name: str, thing: Any) -> None:
         """Let the application find something in the state of the request whose head has come."""
         self.scope["state"][name] = thing
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        """Let a request begin when it is its turn, if it asks for work that takes the loop long."""
+        begin = partial(super()._start_asgi_task, cycle, app)
+        if self.takes_turns:
+            self._turns.add(begin)
+        else:
+            begin()
 
     def close_after_answer(self) -> None:
         """Close when the request at hand has its answer."""

@@ -6,6 +6,8 @@ from threading import Thread
 
 from bertworks.service.models import Models
 
+SELDOM = 20_000  # objects more than before, after which garbage is looked for
+
 
 class Opening(Thread):
     """Opens the models while the port says that they are not there yet."""
@@ -31,6 +33,11 @@ class Opening(Thread):
 
 
 def _keep_what_is_there() -> None:
-    """Spare the collector of garbage from looking through the models again and again."""
+    """Spare the collector of garbage from looking through the models again and again.
+
+    A few hundred requests that wait are as many objects as it looks for by itself, and Python does
+    nothing else while it goes through all of them: up to 15 ms, and several times a second.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(SELDOM, *gc.get_threshold()[1:])

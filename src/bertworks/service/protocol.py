@@ -26,7 +26,8 @@ class PatientProtocol(Connection):
     def __init__(self, *arguments: Any, on_unreadable: Callable[[], None], **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._on_unreadable = on_unreadable
-        self._alarm: TimerHandle | None = None
+        self._alarm: TimerHandle | None = None  # goes off, and may find that nobody waits
+        self._waits_until: float | None = None  # by the clock of the loop
         self._reading_alarm: TimerHandle | None = None
         self._num_begun = 0  # requests
         self._is_open = False  # a request has begun and not ended
@@ -36,6 +37,11 @@ class PatientProtocol(Connection):
         self._ticket: Ticket | None = None
         self._doorman: Doorman | None = self.of_app("doorman")
         self._say_refusal: Callable[..., None] | None = self.of_app("say_refusal")
+
+    @property
+    def takes_turns(self) -> bool:
+        """Let those take turns who ask a model; probes are answered at once."""
+        return self._ticket is not None
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for a first request."""
@@ -52,7 +58,7 @@ class PatientProtocol(Connection):
             self._head += len(data)
             if self._head > self.longest_head:
                 self._refuse(self._too_long)
-        is_waiting = self._alarm is not None or self.is_kept_idle
+        is_waiting = self._waits_until is not None or self.is_kept_idle
         if self.has_answered and (self._is_refused or not self._is_open) and not is_waiting:
             self._wait()
 
@@ -83,9 +89,11 @@ class PatientProtocol(Connection):
         """Wait no longer."""
         self._is_open = False
         self._rest()
-        if not self._is_refused:
+        if self._is_refused:
+            self._is_refused = False
+            self._wait(self.reading_patience)  # he may ask again as who was answered may
+        else:
             super().on_message_complete()
-        self._is_refused = False
 
     def on_response_complete(self) -> None:
         """Begin to wait for the rest of a body that nobody reads."""
@@ -108,6 +116,8 @@ class PatientProtocol(Connection):
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no longer."""
         self._rest()
+        if self._alarm is not None:
+            self._alarm.cancel()
         self._give_back_ticket()
         super().connection_lost(exc)
         if self._reading_alarm is not None:
@@ -170,14 +180,27 @@ class PatientProtocol(Connection):
             self._ticket.give_back()
             self._ticket = None
 
-    def _wait(self) -> None:
-        self._rest()
-        self._alarm = self.loop.call_later(self.patience, self.transport.abort)
-
-    def _rest(self) -> None:
-        if self._alarm is not None:
+    def _wait(self, seconds: float | None = None) -> None:
+        """Be patient from now on; an alarm that goes off before that will set another."""
+        self._waits_until = self.loop.time() + (seconds or self.patience)
+        if self._alarm is not None and self._alarm.when() > self._waits_until:
             self._alarm.cancel()
             self._alarm = None
+        if self._alarm is None:
+            self._alarm = self.loop.call_at(self._waits_until, self._look)
+
+    def _rest(self) -> None:
+        self._waits_until = None
+
+    def _look(self) -> None:
+        """Hang up if the patience is over; there are many requests for one alarm."""
+        self._alarm = None
+        if self._waits_until is None:
+            return
+        if self._waits_until <= self.loop.time():
+            self.transport.abort()
+        else:
+            self._alarm = self.loop.call_at(self._waits_until, self._look)
 
     def _watch_reader(self, num_unread: int) -> None:
         """Hang up on a client that reads nothing for a while."""

@@ -17,6 +17,7 @@ from bertworks.service.ports import BACKLOG
 from bertworks.service.protocol import IDLE, PatientProtocol
 
 NOTICE = 1.0  # seconds in which the service says that it leaves, and still answers
+DOORS = 16  # to one port: the loop takes one connection at each whenever it looks
 TURN = 0.0002  # seconds for which a thread keeps the interpreter when others want it
 
 
@@ -51,7 +52,7 @@ def serve(
     opening = Opening(models, on_ready=on_ready, on_failure=server.leave)
     opening.start()
     try:
-        server.run(sockets=[taken])
+        server.run(sockets=[taken, *(taken.dup() for _ in range(DOORS - 1))])
     finally:
         patience = 0.0 if server.force_exit else drain
         opening.join(patience)
