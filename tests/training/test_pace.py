@@ -165,6 +165,21 @@ def test_the_longest_work_counts_but_for_the_first_which_also_prepares() -> None
     assert ends == [100 - SECONDS_TO_CLOSE - 2 * longest for longest in (30, 2, 5, 5)]
 
 
+@pytest.mark.parametrize(("compiles", "left_for_it"), [(True, 2), (False, 30)])
+def test_what_is_rehearsed_is_done_again_where_the_first_time_compiles(
+    compiles: bool, left_for_it: int
+) -> None:
+    clock, taken = Clock(), iter((30, 2))
+    pace = Pace(steps=None, budget=Budget(100, clock=clock))
+
+    def evaluate() -> None:
+        clock.now += next(taken)
+
+    pace.rehearse("evaluation", evaluate, compiles=compiles)
+    assert pace.end == 100 - SECONDS_TO_CLOSE - 2 * left_for_it
+    assert not pace.wants("evaluation")
+
+
 def test_under_a_budget_work_is_wanted_until_it_was_timed() -> None:
     clock = Clock()
     pace = Pace(steps=None, budget=Budget(100, clock=clock))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any, NoReturn
 
 import torch
@@ -46,7 +47,7 @@ def train(
     descent, crew = _begin(model, plan, run, machine), run.crew
     evaluate = evaluate and _agreed(evaluate, model, crew)
     at = descent.restore(run)
-    pace = _pace(plan, at, evaluate)
+    pace = _pace(plan, at, evaluate, machine)
     steps = _steps(batches, pace, plan, stands_at=lambda: at)
     with (
         heeded_signals(is_nested=plan.is_nested) as stop,  # also while the last files are written
@@ -119,12 +120,12 @@ def _agreed(evaluate: Evaluate, model: nn.Module, crew: Crew) -> Evaluate:
     return scored
 
 
-def _pace(plan: TrainingPlan, at: Counters, evaluate: Evaluate | None) -> Pace:
+def _pace(plan: TrainingPlan, at: Counters, evaluate: Evaluate | None, machine: Machine) -> Pace:
     """Return where the run stands; under a budget an evaluation tells first how long it takes."""
     pace = plan.pace(already=at.seconds)
     if plan.budget and evaluate:
-        with pace.timing("evaluation"):
-            evaluate(at.step)
+        compiles = machine.device.type == "cuda"
+        pace.rehearse("evaluation", partial(evaluate, at.step), compiles=compiles)
     return pace
 
 

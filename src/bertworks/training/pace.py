@@ -113,6 +113,15 @@ class Pace:
         yield
         self._taken[work].append(self.seconds - begun)
 
+    def rehearse(self, work: str, do: Callable[[], object], *, compiles: bool) -> None:
+        """Do before a run what will be done at its end; where it compiles first, do it twice.
+
+        How long it takes then is what the run must leave for it, and compiling is no part of that.
+        """
+        for _ in range(1 + compiles):
+            with self.timing(work):
+                do()
+
     def _get_ready(self) -> None:
         """Let the rate begin to move only after the first step, which prepares those that follow.
 
