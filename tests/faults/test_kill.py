@@ -43,6 +43,7 @@ OTHER_KINDS = (
     {"average": 0.9, "optimizer": "muon"},
     {"optimizer": "lamb", "schedule": "cosine"},
     {"objectives": ("replaced_token",)},
+    {"objectives": ("replaced_token",), "shared_table": "generator"},
     {"objectives": ("fill_mask", "next_piece"), "causal_share": 0.4},
     {"objectives": ("fill_mask", "sentence_order"), "mask_rate": "0.3..0.15"},
     {"batch_tokens": "200..400", "short_longest": 16, "mask_kind": "word"},

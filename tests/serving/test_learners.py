@@ -129,6 +129,28 @@ def test_what_is_saved_is_opened_again_to_the_last_bit(
     assert "tensors matched" in capsys.readouterr().err
 
 
+def test_a_table_that_the_generator_moves_is_saved_whole_and_opened_as_it_was(
+    electra: EncoderConfig, tokenizer: Tokenizer, saved: Callable[..., Path]
+) -> None:
+    asked = wanted("fill_mask", "replaced_token", seed=5, has_difference=True)
+    learner = draw_learner(electra, asked)
+    difference = "discriminator.encoder.embeddings.pieces.parametrizations.weight.original"
+    drawn = dict(learner.named_parameters())
+    assert not drawn[difference].any()  # both begin with the same vectors
+    with torch.no_grad():
+        for parameter in learner.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(2)))
+    folder = saved(learner)
+    opened = dict(open_learner(folder, tokenizer, asked).named_parameters())
+    assert opened.keys() == drawn.keys()
+    torch.testing.assert_close(opened[difference], drawn[difference])
+    whole = open_model(folder).model.encoder.embeddings.pieces.weight
+    assert isinstance(learner, Electra)
+    assert torch.equal(whole, learner.discriminator.encoder.embeddings.pieces.weight)
+    together = wanted("fill_mask", "replaced_token", seed=5)
+    assert difference not in dict(open_learner(folder, tokenizer, together).named_parameters())
+
+
 def test_a_folder_of_one_network_gets_a_fresh_generator(
     electra: EncoderConfig,
     tokenizer: Tokenizer,

@@ -313,6 +313,33 @@ def test_electra_leaves_its_discriminator_and_its_generator_beside_it(
     assert all(0 < chance < 1 for chance in found["replaced"])
 
 
+def test_the_generator_alone_may_move_the_table_of_pieces(
+    pretrain_words: Words, electra: tuple[Path, Any], command: Run, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    words = pretrain_words(out, size="electra-2x64", shared_table="generator")
+    assert command(*words).code == 0
+    table = "electra.embeddings.word_embeddings.weight"
+    ours, theirs = (read_tensors(f / "model.safetensors") for f in (out, out / "generator"))
+    assert ours.keys() == read_tensors(electra[0] / "model.safetensors").keys()
+    assert not torch.equal(ours[table], theirs[table])
+    torch.testing.assert_close(ours[table], theirs[table], atol=0.05, rtol=0)  # in a short run
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({}, "which is no objective of this run; leave it out or add --objectives replaced_token"),
+        ({"objectives": "replaced_token", "sharding": "full"}, "--sharding full leaves each"),
+    ],
+)
+def test_a_table_that_cannot_be_shared_so_is_refused(
+    pretrain_words: Words, command: Run, tmp_path: Path, changed: dict[str, Any], said: str
+) -> None:
+    words = pretrain_words(tmp_path / "run", shared_table="generator", **changed)
+    assert said in command(*words).refusal(2)
+
+
 def test_electra_says_how_both_networks_fare(electra: tuple[Path, Any]) -> None:
     out, ended = electra
     result = json.loads(ended.out)

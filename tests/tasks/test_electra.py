@@ -59,7 +59,7 @@ def test_generators_are_those_that_were_published(
 
 
 @pytest.mark.parametrize("share", [0.2, 0.25, 0.3, 0.375, 0.7])
-@pytest.mark.parametrize("size", ["modern-12x512", "modern-12x384", "mini", "recurrent-4x100"])
+@pytest.mark.parametrize("size", ["modern-12x512", "modern-12x384", "mini", "4x200"])
 def test_all_sizes_of_a_generator_are_multiplied_fast(size: str, share: float) -> None:
     config = EncoderConfig.named(size)
     made = generator_config(config, share)
@@ -206,3 +206,61 @@ def f1_of(learner: Electra, batch: Batch) -> float:
         logits, target = learner.judged(batch)["replaced_token"]
     suspected, replaced = logits[:, 0] > 0, target.values == 1
     return float(2 * (suspected & replaced).sum() / (suspected.sum() + replaced.sum()))
+
+
+# A table that the generator alone moves
+
+
+@pytest.fixture
+def apart(config) -> Electra:
+    generator = TaskModel(
+        generator_config(config, 0.5), [make_task("fill_mask")], seed=2, deviation=0.3
+    )
+    discriminator = TaskModel(config, [make_task("replaced_token")], seed=3)
+    return Electra(generator, discriminator, has_difference=True)
+
+
+def table_of(model: TaskModel) -> torch.Tensor:
+    return model.encoder.embeddings.pieces.weight.detach()
+
+
+def difference_of(learner: Electra) -> torch.nn.Parameter:
+    named = dict(learner.discriminator.named_parameters())
+    return named["encoder.embeddings.pieces.parametrizations.weight.original"]
+
+
+def test_a_table_and_a_difference_are_the_table_that_was_given(apart, config) -> None:
+    given = TaskModel(config, [make_task("replaced_token")], seed=3)
+    torch.testing.assert_close(table_of(apart.discriminator), table_of(given))
+    sum_of_both = table_of(apart.generator) + difference_of(apart).detach()
+    assert torch.equal(table_of(apart.discriminator), sum_of_both)
+
+
+def test_each_network_moves_its_own_part_of_the_table(apart, batch) -> None:
+    theirs, ours = apart.generator.encoder.embeddings.pieces.weight, difference_of(apart)
+    torch.manual_seed(1)
+    losses = apart(batch)
+    gradients = {
+        name: torch.autograd.grad(loss, (theirs, ours), retain_graph=True, allow_unused=True)
+        for name, loss in losses.items()
+    }
+    assert gradients["fill_mask"][1] is None
+    assert gradients["replaced_token"][0] is None
+    assert gradients["fill_mask"][0].abs().sum() > 0
+    assert gradients["replaced_token"][1].abs().sum() > 0
+    before = table_of(apart.discriminator).clone()
+    with torch.no_grad():
+        theirs += 1.0
+    torch.testing.assert_close(table_of(apart.discriminator), before + 1.0)  # it follows
+
+
+def test_the_discriminator_is_whole_without_the_generator(apart, learner, batch) -> None:
+    alone = apart.alone()
+    names = set(TaskModel(alone.config, [make_task("replaced_token")]).state_dict())
+    assert set(alone.state_dict()) == names
+    expected = apart.discriminator.eval().logits(batch, "replaced_token")
+    assert torch.equal(alone.eval().logits(batch, "replaced_token"), expected)
+    with torch.no_grad():
+        alone.encoder.embeddings.pieces.weight.zero_()
+    assert table_of(apart.discriminator).abs().sum() > 0  # it is a copy
+    assert learner.alone() is learner.discriminator

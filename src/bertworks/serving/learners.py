@@ -28,6 +28,7 @@ class Wanted:
 
     objectives: Collection[str]
     generator_size: float = 0.25  # its width, as a share of the discriminator's
+    has_difference: bool = False  # the discriminator's table is the generator's and a difference
     z_loss: float = 0.0
     seed: int = 0
 
@@ -80,7 +81,7 @@ def write_learner(
 def main_model(learner: AnyLearner) -> TaskModel:
     """Return the model that remains of what was trained."""
     if isinstance(learner, Electra):
-        return learner.discriminator
+        return learner.alone()
     return learner.model if isinstance(learner, WithNextPiece) else learner
 
 
@@ -96,13 +97,17 @@ def _assemble(
     model: TaskModel, wanted: Wanted, find_generator: Callable[[TaskModel, Wanted], TaskModel]
 ) -> AnyLearner:
     if "replaced_token" in wanted.objectives:
-        return Electra(find_generator(model, wanted), model)
+        generator = find_generator(model, wanted)
+        return Electra(generator, model, has_difference=wanted.has_difference)
     return WithNextPiece(model) if "next_piece" in wanted.objectives else model
 
 
 def _draw_generator(model: TaskModel, wanted: Wanted) -> TaskModel:
+    """Draw a generator that begins with the table of pieces of the model."""
     config = generator_config(model.config, wanted.generator_size)
-    return TaskModel(config, [wanted.task("fill_mask")], seed=derive(wanted.seed, GENERATOR))
+    drawn = TaskModel(config, [wanted.task("fill_mask")], seed=derive(wanted.seed, GENERATOR))
+    drawn.encoder.embeddings.pieces.load_state_dict(model.encoder.embeddings.pieces.state_dict())
+    return drawn
 
 
 def _refuse_stranger(tokenizer: Tokenizer, own: Tokenizer, path: Path) -> None:

@@ -199,15 +199,33 @@ def _learner(
     tokenizer: Tokenizer,
     objectives: tuple[str, ...],
 ) -> AnyLearner:
+    has_difference = settings.objective.shared_table == "generator"
+    if has_difference:
+        _refuse_difference(settings, objectives)
     wanted = Wanted(
         objectives=objectives,
         generator_size=settings.objective.generator_size,
+        has_difference=has_difference,
         z_loss=settings.objective.z_loss,
         seed=settings.seed,
     )
     if settings.model is None:
         return draw_learner(config, wanted)
     return open_learner(settings.model, tokenizer, wanted, dropout=settings.dropout)
+
+
+def _refuse_difference(settings: PretrainSettings, objectives: tuple[str, ...]) -> None:
+    """Stop where no two networks share a table, or where it lies in several processes."""
+    if "replaced_token" not in objectives:
+        raise UsageError(
+            "--shared-table generator speaks of the two networks of replaced_token, which is no "
+            "objective of this run; leave it out or add --objectives replaced_token"
+        )
+    if settings.crew.sharding == "full":
+        raise UsageError(
+            "--shared-table generator reads the generator's whole table, but --sharding full "
+            "leaves each process some rows; leave out one of them"
+        )
 
 
 def _batches(

@@ -272,6 +272,9 @@ class ObjectiveSettings:
     A..B moves over the run."""
     generator_size: OpenShare = 0.25
     """Width of the generator of replaced_token, as a share of the network's."""
+    shared_table: Literal["both", "generator"] = "both"
+    """Who moves the table of pieces that generator and network share: both, as in ELECTRA; or the
+    generator, and the network adds a difference of its own, as in DeBERTa-v3."""
     z_loss: PositiveOrZero = 0.0
     """Weight of the squared log-sum of logits at hidden pieces, which keeps them small."""
 

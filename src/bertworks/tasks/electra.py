@@ -1,9 +1,11 @@
 """ELECTRA: a generator fills in what is hidden, a discriminator finds what it filled in wrongly."""
 
+from copy import deepcopy
 from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 from bertworks.core.batch import Batch, Target
 from bertworks.core.pieces import IGNORE
@@ -12,16 +14,35 @@ from bertworks.tasks.task import Judged, Task, TaskModel, losses_of
 
 
 class Electra(nn.Module):
-    """Two networks that learn side by side and share their tables of vectors."""
+    """Two networks that learn side by side and share their tables of vectors.
 
-    def __init__(self, generator: TaskModel, discriminator: TaskModel) -> None:
+    Both move the table of pieces; or the generator alone (`has_difference`), and the discriminator
+    adds a difference to it that is its own, as DeBERTa-v3 does: what helps to tell pieces apart
+    does not harm guessing them.
+    """
+
+    def __init__(
+        self, generator: TaskModel, discriminator: TaskModel, *, has_difference: bool = False
+    ) -> None:
         super().__init__()
-        for table in ("pieces", "positions", "segments"):
-            shared = getattr(discriminator.encoder.embeddings, table)
-            setattr(generator.encoder.embeddings, table, shared)
+        theirs, ours = generator.encoder.embeddings, discriminator.encoder.embeddings
+        for table in ("positions", "segments", *([] if has_difference else ["pieces"])):
+            setattr(theirs, table, getattr(ours, table))
+        if has_difference:
+            parametrize.register_parametrization(ours.pieces, "weight", _Sum(theirs.pieces))
         self.discriminator = discriminator
         self.generator = generator
         self.tasks: dict[str, Task] = {**generator.tasks, **discriminator.tasks}
+
+    def alone(self) -> TaskModel:
+        """Return the discriminator with a whole table of its own, to be used without the other."""
+        table = self.discriminator.encoder.embeddings.pieces
+        if not parametrize.is_parametrized(table):
+            return self.discriminator
+        copied = deepcopy(self.discriminator)
+        whole = nn.Embedding.from_pretrained(table.weight.detach().clone(), freeze=False)
+        copied.encoder.embeddings.pieces = whole
+        return copied
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """Return each task's loss, summed over its targets."""
@@ -36,6 +57,22 @@ class Electra(nn.Module):
         logits, hidden = guessed["fill_mask"]
         filled = fill_in(batch, hidden, draw(logits.detach()))
         return guessed | self.discriminator.judged(filled)
+
+
+class _Sum(nn.Module):
+    """Another's table, which is not moved from here, plus a difference."""
+
+    def __init__(self, other: nn.Embedding) -> None:
+        super().__init__()
+        self._other = [other]  # not a part of this network
+
+    def forward(self, difference: Tensor) -> Tensor:
+        """Return the table."""
+        return self._other[0].weight.detach() + difference
+
+    def right_inverse(self, table: Tensor) -> Tensor:
+        """Return the difference that makes this table."""
+        return table - self._other[0].weight.detach()
 
 
 def generator_config(config: EncoderConfig, size: float) -> EncoderConfig:
@@ -59,7 +96,7 @@ def draw(logits: Tensor) -> Tensor:
 
 def _near(size: float) -> int:
     """Return the nearest size that a GPU multiplies fast, one of eights; small ones are even."""
-    step = 8 if size >= 8 else 2
+    step = 8 if size >= 32 else 2
     return max(round(size / step), 1) * step
 
 
