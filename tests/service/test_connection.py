@@ -108,7 +108,8 @@ def test_uvicorn_has_every_inner_name_that_we_ask_it_for() -> None:
     of_connection, of_cycle = names_of_uvicorn()
     asked = {name for whose, name in uses(connection) if whose == "self"} - own_names(Connection)
     asked |= LENT | HOOKS
-    asked_of_cycle = {name for whose, name in uses(connection) if whose == "self.cycle"}
+    requests = {"self.cycle", "self._begun"}
+    asked_of_cycle = {name for whose, name in uses(connection) if whose in requests}
     missing = sorted(asked - of_connection) + [
         f"cycle.{name}" for name in sorted(asked_of_cycle - of_cycle)
     ]
@@ -117,7 +118,7 @@ def test_uvicorn_has_every_inner_name_that_we_ask_it_for() -> None:
         "mend service/connection.py, or pin an older uvicorn"
     )
     assert {"cycle", "parser", "headers", "pipeline"} < asked  # or the look was in vain
-    assert {"response_complete", "more_body", "keep_alive"} < asked_of_cycle
+    assert {"response_complete", "more_body", "keep_alive", "disconnected"} < asked_of_cycle
 
 
 def test_no_other_module_asks_for_them() -> None:
@@ -197,3 +198,19 @@ def test_a_connection_finds_what_its_application_keeps() -> None:
         made.connection_lost(None)
 
     asyncio.run(look())
+
+
+def test_a_connection_that_is_lost_is_told_to_the_request_before_those_that_wait() -> None:
+    async def ask() -> None:
+        made, app, line = open_line(Connection)
+        for _ in range(3):
+            made.data_received(REQUEST % (1, b"") + b"{}")
+        await asyncio.sleep(0)
+        line.close()
+        made.connection_lost(None)
+        app.go_on.set()
+        await asyncio.gather(*made.tasks)
+        assert len(app.scopes) == 1
+        assert line.written == b""
+
+    asyncio.run(ask())

@@ -1,5 +1,6 @@
 """Connections: what is slow, endless or no HTTP is hung up on, and all others are answered."""
 
+import asyncio
 import json
 import re
 import socket
@@ -169,6 +170,10 @@ def address(predictor_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -
     async def hello(request: Request) -> PlainTextResponse:
         return PlainTextResponse("hello")
 
+    async def hesitate(request: Request) -> PlainTextResponse:
+        await asyncio.sleep(1.0)  # longer than any patience
+        return PlainTextResponse("hello")
+
     async def give_much(request: Request) -> PlainTextResponse:
         return PlainTextResponse("much" * (8 << 20))
 
@@ -177,6 +182,7 @@ def address(predictor_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -
     models = Models({"a": Path()}, lambda _: predictor_of())
     with ThreadPoolExecutor(1) as pool, closing(open_socket("127.0.0.1", 0)) as taken:
         routes = [Route("/", hello, methods=["GET", "POST"]), Route("/much", give_much)]
+        routes.append(Route("/slow", hesitate))
         ended = pool.submit(serve, Starlette(routes=routes), taken, models, drain=1.0)
         yield taken.getsockname()[:2]
         assert models.on_give_up is not None
@@ -219,6 +225,28 @@ def test_who_was_answered_cannot_hold_the_line_with_next_to_nothing(
         _read_hello(slow)
         slow.sendall(dripped)
         assert slow.recv(100) == b""
+
+
+@pytest.mark.parametrize(
+    ("behind", "count"),
+    [
+        (b"GET / HT", 1),
+        (b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HT", 2),
+        (b"\x00 nonsense\r\n\r\n", 1),
+    ],
+    ids=["half a head", "a request and half a head", "nonsense"],
+)
+def test_who_waits_for_a_slow_answer_is_not_hung_up_on_before_it(
+    address: Any, behind: bytes, count: int
+) -> None:
+    with closing(socket.create_connection(address, timeout=10)) as line:
+        line.sendall(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
+        time.sleep(0.1)
+        line.sendall(behind)
+        found = b""
+        while part := line.recv(1000):
+            found += part
+        assert found.count(b"HTTP/1.1 200 OK") == found.count(b"hello") == count
 
 
 @pytest.mark.parametrize("line", [b"X: y\r\n", b"x" * 6])

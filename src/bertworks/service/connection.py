@@ -14,6 +14,7 @@ class Connection(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._turns = turns_of(self.loop)
+        self._begun: Any = None  # the request that is answered; others may have come behind it
 
     @property
     def takes_turns(self) -> bool:
@@ -69,11 +70,19 @@ class Connection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         """Let a request begin when it is its turn, if it asks for work that takes the loop long."""
+        self._begun = cycle
         begin = partial(super()._start_asgi_task, cycle, app)
         if self.takes_turns:
             self._turns.add(begin)
         else:
             begin()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell the request that is answered too; uvicorn tells the last whose head has come."""
+        super().connection_lost(exc)
+        if self._begun is not None and not self._begun.response_complete:
+            self._begun.disconnected = True
+            self._begun.message_event.set()
 
     def close_after_answer(self) -> None:
         """Close when the request at hand has its answer."""

@@ -193,11 +193,16 @@ class PatientProtocol(Connection):
         self._waits_until = None
 
     def _look(self) -> None:
-        """Hang up if the patience is over; there are many requests for one alarm."""
+        """Hang up if the patience is over; there are many requests for one alarm.
+
+        Who waits for an answer himself is not hung up on for what he began to send behind it.
+        """
         self._alarm = None
         if self._waits_until is None:
             return
-        if self._waits_until <= self.loop.time():
+        if self.is_answering:
+            self._wait()
+        elif self._waits_until <= self.loop.time():
             self.transport.abort()
         else:
             self._alarm = self.loop.call_at(self._waits_until, self._look)
