@@ -21,6 +21,7 @@ from bertworks.service.failures import Failure
 from bertworks.service.http_app import AppSettings, make_app
 from bertworks.service.jobs import Item, Job
 from bertworks.service.models import Models
+from bertworks.service.turns import AT_ONCE
 
 
 @pytest.fixture
@@ -235,6 +236,24 @@ def test_jobs_that_are_done_already_are_not_waited_for(make_jobs) -> None:
         job.answer.set_result(job.item.content)
     assert waiting(*jobs) == [0, 1, 2]
     assert waiting() == []
+
+
+def test_what_ends_for_all_at_once_is_told_a_few_at_a_time(make_jobs) -> None:
+    async def tell() -> list[int]:
+        jobs = make_jobs(3 * AT_ONCE)
+        receive = asyncio.Event().wait  # nobody hangs up
+        waits = [wait_for([job], receive, time.monotonic() + 20) for job in jobs]
+        told = [asyncio.ensure_future(wait) for wait in waits]
+        await asyncio.sleep(0.01)
+        for job in jobs:
+            job.answer.set_result("done")
+        counts = [0]
+        while counts[-1] < len(told):
+            await asyncio.sleep(0)
+            counts.append(sum(one.done() for one in told))
+        return np.diff(counts).tolist()
+
+    assert max(asyncio.run(tell())) == AT_ONCE
 
 
 def test_one_failure_is_that_of_its_input_by_number(make_jobs) -> None:

@@ -2,9 +2,11 @@
 
 import ast
 import asyncio
+import gc
 import inspect
-from collections.abc import Iterator
-from functools import cache
+import weakref
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from types import ModuleType
 from typing import Any
 
@@ -63,7 +65,7 @@ class App:
         await send({"type": "http.response.body"})
 
 
-def open_line(kind: type[HttpToolsProtocol]) -> tuple[Any, App, Line]:
+def open_line(kind: Callable[..., HttpToolsProtocol]) -> tuple[Any, App, Line]:
     """Make a connection of a kind in the loop that runs."""
     app, line = App(), Line()
     made: Any = kind(uvicorn.Config(app, lifespan="off", log_config=None), ServerState(), {})
@@ -214,3 +216,16 @@ def test_a_connection_that_is_lost_is_told_to_the_request_before_those_that_wait
         assert line.written == b""
 
     asyncio.run(ask())
+
+
+def test_a_connection_that_is_lost_is_not_kept_until_its_patience_ends() -> None:
+    async def lose() -> None:
+        made, _, _ = open_line(partial(PatientProtocol, on_unreadable=lambda: None))
+        made.data_received(b"GET / HT")
+        made.connection_lost(None)
+        kept = weakref.ref(made)
+        del made
+        gc.collect()
+        assert kept() is None
+
+    asyncio.run(lose())

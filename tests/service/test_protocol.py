@@ -431,6 +431,17 @@ def test_a_ticket_is_given_back_whatever_becomes_of_the_request(crowded: Any) ->
     assert not any(doorman.expected)
 
 
+def test_a_body_may_take_longer_than_its_head(crowded: Any) -> None:
+    crowded.doorman.expected[0] = 0
+    request = embed()
+    with closing(socket.create_connection(crowded.address, timeout=10)) as line:
+        line.sendall(request[:-3])
+        time.sleep(0.8)  # more than twice the patience with a head
+        line.sendall(request[-3:])
+        ((head, _),) = replies(line, 1)
+    assert head.startswith(b"HTTP/1.1 200 OK")
+
+
 def _read(line: socket.socket, most: int) -> int:
     count = 0
     while part := line.recv(min(most - count, 1 << 20)):
