@@ -1,8 +1,10 @@
 """The process that listens: it answers, and leaves without breaking its word."""
 
+import gc
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from threading import Timer
 from types import FrameType
@@ -46,23 +48,39 @@ def serve(
         timeout_keep_alive=IDLE,
         timeout_graceful_shutdown=max(round(drain), 1),
     )
-    sys.setswitchinterval(TURN)
     server = _Server(config, models)
     models.on_give_up = server.give_up
     opening = Opening(models, on_ready=on_ready, on_failure=server.leave)
-    opening.start()
-    try:
-        server.run(sockets=[taken, *(taken.dup() for _ in range(DOORS - 1))])
-    finally:
-        patience = 0.0 if server.force_exit else drain
-        opening.join(patience)
-        models.stop(patience)
+    with _process_of_a_service():
+        opening.start()
+        try:
+            server.run(sockets=[taken, *(taken.dup() for _ in range(DOORS - 1))])
+        finally:
+            patience = 0.0 if server.force_exit else drain
+            opening.join(patience)
+            models.stop(patience)
     if opening.error is not None:
         raise opening.error
     if server.has_given_up:
         raise BertworksError(
             "the service ends, for its worker was lost again and again; the lines above tell why"
         )
+
+
+@contextmanager
+def _process_of_a_service() -> Iterator[None]:
+    """Let threads change places quickly; who goes on in this process finds it as it was.
+
+    How often garbage is looked for changes too, once the models are opened.
+    """
+    interval, threshold = sys.getswitchinterval(), gc.get_threshold()
+    sys.setswitchinterval(TURN)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(interval)
+        gc.set_threshold(*threshold)
+        gc.unfreeze()  # or what the models leave behind would never be found
 
 
 class _Server(uvicorn.Server):
