@@ -140,6 +140,19 @@ def test_an_offer_of_another_protocol_is_passed_over(service: Any) -> None:
             assert line.recv(1000).startswith(b"HTTP/1.1 200 OK")
 
 
+@pytest.mark.parametrize("size", [1, 7])
+def test_an_offer_that_comes_in_parts_is_passed_over_too(service: Any, size: int) -> None:
+    offer = b"Connection: Upgrade\r\nUpgrade: h2c\r\n"
+    with closing(service.connect()) as line:
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for request in (_post(EMBED, more=offer), b"GET /livez HTTP/1.1\r\n" + HOST + b"\r\n"):
+            for start in range(0, len(request), size):
+                line.sendall(request[start : start + size])
+                time.sleep(0.001)
+            ((head, _),) = replies(line, 1)
+            assert head.startswith(b"HTTP/1.1 200 OK")
+
+
 def _post(body: bytes, more: bytes = b"") -> bytes:
     head = b"POST /embed HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n" + more
     return head + b"Content-Length: %d\r\n\r\n" % len(body) + body

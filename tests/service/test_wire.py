@@ -6,7 +6,7 @@ import pytest
 
 from bertworks.service.failures import Failure
 from bertworks.service.refusals import response_of
-from bertworks.service.wire import as_bytes, refusal_bytes, without_offer
+from bertworks.service.wire import PART_OF_OFFER, as_bytes, refusal_bytes, without_offer
 
 HEAD = b"POST / HTTP/1.1\r\nHost: a\r\n"
 
@@ -14,7 +14,19 @@ HEAD = b"POST / HTTP/1.1\r\nHost: a\r\n"
 @pytest.mark.parametrize("name", [b"Upgrade", b"upgrade", b"UPGRADE"])
 def test_an_offer_of_another_protocol_is_renamed(name: bytes) -> None:
     sent = HEAD + name + b": h2c\r\n\r\nbody"
-    assert without_offer(sent) == HEAD + b"x-offer: h2c\r\n\r\nbody"
+    assert without_offer(sent) == HEAD + b"x-" + name + b": h2c\r\n\r\nbody"
+
+
+@pytest.mark.parametrize("place", range(len(HEAD) - 9, len(HEAD) + 12))
+def test_an_offer_that_comes_in_two_parts_is_renamed_once(place: int) -> None:
+    sent = HEAD + b"Upgrade: h2c\r\n\r\n\r\nUpgrade: body"
+    first = without_offer(sent[:place])
+    whole = first + without_offer(sent[place:], before=sent[:place][-PART_OF_OFFER:])
+    name, _, rest = whole[len(HEAD) :].partition(b": ")
+    assert whole.startswith(HEAD)
+    assert name.replace(b"x-", b"", 1) == b"Upgrade"
+    assert name != b"Upgrade"
+    assert rest == b"h2c\r\n\r\n\r\nUpgrade: body"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from bertworks.service.connection import Connection
 from bertworks.service.doorman import Doorman, Ticket
 from bertworks.service.failures import STATUSES, Failure
 from bertworks.service.refusals import response_of
-from bertworks.service.wire import as_bytes, refusal_bytes, without_offer
+from bertworks.service.wire import PART_OF_OFFER, as_bytes, refusal_bytes, without_offer
 
 HEADERS = 10.0  # seconds in which a connection says what it wants
 IDLE = 30  # seconds that a connection is kept without a request, or unread
@@ -32,6 +32,7 @@ class PatientProtocol(Connection):
         self._num_begun = 0  # requests
         self._is_open = False  # a request has begun and not ended
         self._head: int | None = None  # bytes of a head, but those that came with its first
+        self._end_of_head = b""  # what came of it last, where more is to come
         self._is_over = False  # nothing that comes is read any more
         self._is_refused = False  # and the rest of the request is not read
         self._ticket: Ticket | None = None
@@ -53,7 +54,9 @@ class PatientProtocol(Connection):
         if self._is_over:
             return
         num_begun = self._num_begun
-        super().data_received(data if self._is_in_body else without_offer(data))
+        is_in_body, before = self._is_in_body, self._end_of_head
+        super().data_received(data if is_in_body else without_offer(data, before=before))
+        self._end_of_head = b"" if self._head is None else (before + data)[-PART_OF_OFFER:]
         if self._head is not None and num_begun == self._num_begun:
             self._head += len(data)
             if self._head > self.longest_head:

@@ -11,13 +11,21 @@ from bertworks.service.guards import SAFE_HEADERS
 from bertworks.service.refusals import response_of
 
 OFFER = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
+PART_OF_OFFER = 9  # bytes at the most
 
 
-def without_offer(data: bytes) -> bytes:
-    """Rename the offer of another protocol, or the parser takes the body for words of that."""
-    end = data.find(b"\r\n\r\n")
-    found = OFFER.search(data, 0, len(data) if end < 0 else end)
-    return data if found is None else data[: found.start()] + b"\r\nx-offer:" + data[found.end() :]
+def without_offer(data: bytes, *, before: bytes = b"") -> bytes:
+    """Rename the offer of another protocol, or the parser takes the body for words of that.
+
+    Before the data, the parser may have read the beginning of the name already.
+    """
+    seen = before + data
+    end = seen.find(b"\r\n\r\n")
+    found = OFFER.search(seen, 0, len(seen) if end < 0 else end)
+    if found is None:
+        return data
+    place = max(found.start() + 2 - len(before), 0)  # in the name, not in the end of the line
+    return data[:place] + b"x-" + data[place:]
 
 
 def as_bytes(response: Response, *, is_last: bool = True) -> bytes:
