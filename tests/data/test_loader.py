@@ -38,7 +38,7 @@ import os, sys, torch
 from contextlib import closing
 from multiprocessing import active_children
 from bertworks.core.batch import Batch, Layout
-from bertworks.core.errors import TrainingError
+from bertworks.core.errors import BertworksError, TrainingError
 from bertworks.data.loader import load
 
 
@@ -58,8 +58,8 @@ with closing(load(Batches(), first=0, last=200, workers=2)) as loaded:
     {event}
     try:
         list(loaded)
-    except TrainingError:
-        raise SystemExit(3)
+    except BertworksError as error:
+        raise SystemExit(2 if isinstance(error, TrainingError) else 3)
 raise SystemExit(4)
 """
 GET_STUCK = """

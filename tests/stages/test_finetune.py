@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import shutil
+import signal
 import statistics
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +15,7 @@ import torch
 
 from bertworks.core.artifact import MANIFEST, read_manifest
 from bertworks.core.settings import as_json
+from bertworks.data.example_batches import ExampleBatches
 from bertworks.data.examples import TextExample
 from bertworks.serving.model_folder import open_model
 from bertworks.serving.predictor import load
@@ -779,6 +782,24 @@ def test_a_seed_that_comes_apart_counts_as_collapsed_and_does_not_end_the_others
     assert "warning: seed 1 has collapsed: 4 steps in a row" in ended.err
     assert "all 2 seeds have collapsed: dev score is nan, nan; look" in ended.err
     assert ended.code == 1
+
+
+def test_a_worker_that_dies_is_no_seed_that_collapsed(
+    finetune_words: Words, tmp_path: Path, command: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main, at = os.getpid(), ExampleBatches.at
+
+    def die_once(self: ExampleBatches, step: int) -> Any:
+        if os.getpid() != main and step == 2 and self.seed == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return at(self, step)
+
+    monkeypatch.setattr(ExampleBatches, "at", die_once)
+    ended = command(*finetune_words(tmp_path / "run", seeds=2, workers=2))
+    said = ended.refusal(1)
+    assert re.search(r"making batches failed: .*; free memory or use fewer --workers", said)
+    assert "collapsed" not in ended.err
+    assert not (tmp_path / "run" / "seed-1").exists()
 
 
 def test_one_run_that_has_collapsed_is_a_warning(

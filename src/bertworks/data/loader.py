@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from bertworks.core.batch import Batch
-from bertworks.core.errors import TrainingError
+from bertworks.core.errors import BertworksError
 from bertworks.core.processes import end_with_parent
 
 
@@ -112,12 +112,16 @@ def _start(loader: DataLoader[list[Batch] | Exception]) -> Iterator[list[Batch] 
 
 
 def _next(made: Iterator[list[Batch] | Exception]) -> list[Batch] | Exception | None:
-    """Return what comes next, a worker's death as an error that holds on to nothing."""
+    """Return what comes next, a worker's death as an error that holds on to nothing.
+
+    It is none of training: no weights came apart, and another seed would not help.
+    """
     try:
         return next(made, None)
     except (RuntimeError, EOFError, OSError) as error:
         reason = str(error) or "a worker is gone"
-        return TrainingError(f"making batches failed: {reason}; free memory or use fewer --workers")
+        remedy = "free memory or use fewer --workers"
+        return BertworksError(f"making batches failed: {reason}; {remedy}")
 
 
 def _as_they_are(parts: list[Batch] | Exception) -> list[Batch] | Exception:
