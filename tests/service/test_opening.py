@@ -1,7 +1,6 @@
 """The opening of models: until it is done the port says so, and if it fails the service ends."""
 
-import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -10,31 +9,8 @@ from urllib.error import URLError
 import pytest
 
 from bertworks.core.errors import ArtifactError
-from bertworks.service.opening import SELDOM
 
 EMBED = b'{"inputs": "a cat"}'
-
-
-@pytest.fixture
-def own_collector() -> Iterator[None]:
-    """Let the collector of garbage be as it comes, and afterwards as it was."""
-    before = gc.get_threshold()
-    gc.set_threshold(700, 10, 10)
-    yield
-    gc.set_threshold(*before)
-
-
-@pytest.mark.usefixtures("own_collector")
-def test_garbage_is_looked_for_seldom_once_models_are_open(
-    predictor_of: Callable[..., Any], run_service: Callable[..., Any]
-) -> None:
-    running = run_service(lambda _: predictor_of())
-    try:
-        running.wait()
-        assert gc.get_threshold() == (SELDOM, 10, 10)
-        assert gc.isenabled()
-    finally:
-        running.close()
 
 
 def test_while_models_are_opened_it_lives_and_is_not_ready(

@@ -1,11 +1,9 @@
 """The process that listens: it leaves when it is told to, and when nothing can be answered."""
 
 import asyncio
-import gc
 import socket
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -25,7 +23,7 @@ from bertworks.core.errors import BertworksError
 from bertworks.service.models import Models
 from bertworks.service.ports import address_of, open_socket
 from bertworks.service.protocol import PatientProtocol
-from bertworks.service.server import DOORS, TURN, _Server, serve
+from bertworks.service.server import DOORS, _Server, serve
 from bertworks.service.turns import AT_ONCE
 
 
@@ -60,31 +58,6 @@ def test_a_service_whose_worker_is_lost_for_good_ends_with_an_error(
         with pytest.raises(BertworksError, match="its worker was lost again and again"):
             ended.result(timeout=10)
     assert not models.is_ready
-
-
-@pytest.fixture
-def own_process() -> Iterator[None]:
-    """Let Python be as it comes, and afterwards as it was."""
-    interval, threshold = sys.getswitchinterval(), gc.get_threshold()
-    sys.setswitchinterval(0.005)
-    gc.set_threshold(700, 10, 10)
-    yield
-    sys.setswitchinterval(interval)
-    gc.set_threshold(*threshold)
-
-
-@pytest.mark.usefixtures("own_process")
-def test_who_goes_on_after_a_service_finds_the_process_as_it_was(
-    predictor_of: Callable[..., Any], run_service: Callable[..., Any]
-) -> None:
-    running = run_service(lambda _: predictor_of())
-    running.wait()
-    assert sys.getswitchinterval() == pytest.approx(TURN)
-    assert gc.get_freeze_count() > 0
-    running.close()
-    assert sys.getswitchinterval() == pytest.approx(0.005)
-    assert gc.get_threshold() == (700, 10, 10)
-    assert gc.get_freeze_count() == 0
 
 
 class Looks:

@@ -1,12 +1,10 @@
 """The opening of models behind a port that is open already."""
 
-import gc
 from collections.abc import Callable
 from threading import Thread
 
+from bertworks.service.interpreter import keep_what_is_there
 from bertworks.service.models import Models
-
-SELDOM = 20_000  # objects more than before, after which garbage is looked for
 
 
 class Opening(Thread):
@@ -24,20 +22,9 @@ class Opening(Thread):
     def run(self) -> None:
         """Open them all, or note why that cannot be done."""
         try:
-            self._models.load(last=_keep_what_is_there)
+            self._models.load(last=keep_what_is_there)
             if self._models.is_loaded:
                 self._on_ready()
         except BaseException as error:
             self.error = error
             self._on_failure()
-
-
-def _keep_what_is_there() -> None:
-    """Spare the collector of garbage from looking through the models again and again.
-
-    A few hundred requests that wait are as many objects as it looks for by itself, and Python does
-    nothing else while it goes through all of them: up to 15 ms, and several times a second.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(SELDOM, *gc.get_threshold()[1:])

@@ -1,10 +1,7 @@
 """The process that listens: it answers, and leaves without breaking its word."""
 
-import gc
 import socket
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from threading import Timer
 from types import FrameType
@@ -13,6 +10,7 @@ from typing import Any, cast
 import uvicorn
 
 from bertworks.core.errors import BertworksError
+from bertworks.service.interpreter import lent_interpreter
 from bertworks.service.models import Models
 from bertworks.service.opening import Opening
 from bertworks.service.ports import BACKLOG
@@ -20,7 +18,6 @@ from bertworks.service.protocol import IDLE, PatientProtocol
 
 NOTICE = 1.0  # seconds in which the service says that it leaves, and still answers
 DOORS = 16  # to one port: the loop takes one connection at each whenever it looks
-TURN = 0.0002  # seconds for which a thread keeps the interpreter when others want it
 
 
 def serve(
@@ -51,7 +48,7 @@ def serve(
     server = _Server(config, models)
     models.on_give_up = server.give_up
     opening = Opening(models, on_ready=on_ready, on_failure=server.leave)
-    with _process_of_a_service():
+    with lent_interpreter():
         opening.start()
         try:
             server.run(sockets=[taken, *(taken.dup() for _ in range(DOORS - 1))])
@@ -65,22 +62,6 @@ def serve(
         raise BertworksError(
             "the service ends, for its worker was lost again and again; the lines above tell why"
         )
-
-
-@contextmanager
-def _process_of_a_service() -> Iterator[None]:
-    """Let threads change places quickly; who goes on in this process finds it as it was.
-
-    How often garbage is looked for changes too, once the models are opened.
-    """
-    interval, threshold = sys.getswitchinterval(), gc.get_threshold()
-    sys.setswitchinterval(TURN)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(interval)
-        gc.set_threshold(*threshold)
-        gc.unfreeze()  # or what the models leave behind would never be found
 
 
 class _Server(uvicorn.Server):
