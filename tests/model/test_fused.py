@@ -19,6 +19,7 @@ from bertworks.model.fused import (
     Norm,
     cross_entropy,
     decode,
+    draw,
     draw_chance,
     expand_and_bend,
     has_triton,
@@ -394,6 +395,53 @@ def test_a_table_is_packed_only_where_it_is_multiplied_as_it_is() -> None:
 def test_single_precision_is_decoded_as_it_is(interpreter) -> None:
     read = [interpreter.draw(*s, seed=n) for n, s in enumerate([(11, 16), (37, 16), (37,)])]
     assert torch.equal(decode(*read), functional.linear(*read))
+
+
+# Pieces that are drawn
+
+
+def shares_of(logits: Tensor, *, seed: int, count: int = 500) -> Tensor:
+    """Return how often each piece was drawn of one row of logits."""
+    torch.manual_seed(seed)
+    drawn = draw(logits.repeat(count, 1)).cpu()
+    return torch.bincount(drawn, minlength=len(logits)) / count
+
+
+def test_pieces_are_drawn_as_often_as_the_softmax_says(place) -> None:
+    logits = torch.linspace(-3, 1, 37)[torch.randperm(37)]  # beyond one tile, and not its multiple
+    logits[[5, 30]] = torch.tensor([-torch.inf, 2.5])
+    expected = logits.softmax(0)
+    found = shares_of(logits.to(place.device, place.dtype), seed=1)
+    assert float((found - expected).abs().max()) < 4 * 0.5 / 500**0.5
+    assert found[5] == 0
+    even = torch.full((37,), 1 / 37)
+    assert float((found - even).abs().max()) > 0.1  # what that would notice
+
+
+def test_what_is_drawn_follows_the_seed_and_differs_from_row_to_row(place) -> None:
+    logits = torch.zeros(64, 50, device=place.device, dtype=place.dtype)
+    drawn = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        drawn.append(draw(logits).tolist())
+    first, again, other = drawn
+    assert first == again != other
+    assert len(set(first)) > 20
+    assert sum(a == b for a, b in zip(first[1:], first, strict=False)) < 10  # neighbours
+
+
+def test_pieces_that_do_not_exist_are_never_drawn(place) -> None:
+    whole = torch.zeros(50, 24, device=place.device, dtype=place.dtype)
+    whole[:, 19:] = 100.0  # what stands in memory between the rows
+    assert int(draw(whole[:, :19]).max()) < 19
+    assert draw(whole[:0, :19]).shape == (0,)
+    across = torch.zeros(19, 50, device=place.device, dtype=place.dtype).t()
+    assert int(draw(across).max()) < 19
+
+
+def test_no_gradient_flows_through_what_is_drawn(place) -> None:
+    logits = torch.zeros(3, 5, device=place.device, dtype=place.dtype, requires_grad=True)
+    assert not draw(logits).requires_grad
 
 
 # All together

@@ -77,6 +77,21 @@ def cross_entropy(logits: Tensor, values: Tensor, *, z_weight: float = 0.0) -> T
     return loss
 
 
+def draw(logits: Tensor) -> Tensor:
+    """Draw a piece from each row's softmax, [M, V] -> [M]; no gradient flows through it."""
+    logits = logits.detach()
+    if is_fused(logits) and len(logits) and logits.stride(1) == 1:
+        from bertworks.model.row_kernels import draw_forward
+
+        num_rows, num_pieces = logits.shape
+        drawn = torch.empty(num_rows, dtype=torch.long, device=logits.device)
+        numbers = num_pieces, logits.stride(0), _draw_seed()
+        draw_forward[(num_rows,)](logits, drawn, *numbers, BLOCK=ROW_TILE, num_warps=8)
+        return drawn
+    noise = torch.empty_like(logits, dtype=torch.float32).exponential_()
+    return (logits.float() - noise.log()).argmax(-1)
+
+
 def decode(vectors: Tensor, table: Tensor, bias: Tensor) -> Tensor:
     """Return the logits of every piece, [M, E] -> [M, V]."""
     if table.is_mkldnn:
@@ -292,8 +307,12 @@ def draw_chance(dropout: float) -> tuple[int, int, float]:
     """Return a fresh seed, the least bits of a place that is kept, and the scale of what is."""
     if not dropout:
         return 0, 0, 1.0
-    seed = int(torch.randint(2**31, ()))
-    return seed, int(dropout * 2**32), 1 / (1 - dropout)
+    return _draw_seed(), int(dropout * 2**32), 1 / (1 - dropout)
+
+
+def _draw_seed() -> int:
+    """Return a seed from torch's numbers on the CPU, so that no device is waited for."""
+    return int(torch.randint(2**31, ()))
 
 
 def _up(number: int, step: int) -> int:

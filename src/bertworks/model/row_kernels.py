@@ -263,3 +263,25 @@ def cross_entropy_backward(
         x = tl.load(start + columns, mask=inside, other=float("-inf")).to(tl.float32)
         dx = tl.exp(x - log_sum) * steepness - tl.where(columns == value, 1.0, 0.0)
         tl.store(start + columns, dx * scale, mask=columns < stride)
+
+
+@triton.jit(do_not_specialize=["seed"])
+def draw_forward(logits, drawn, num_pieces, stride, seed, BLOCK: tl.constexpr):
+    """Draw from the softmax of one row, read once: the highest of its logits with Gumbel's noise.
+
+    The noise of a piece is -log(-log(chance)); of a chance of 0 it is never the highest, and one of
+    1, which would always be, is taken for the number below.
+    """
+    row = tl.program_id(0)
+    start = logits + row.to(tl.int64) * stride
+    highest = tl.full([BLOCK], float("-inf"), tl.float32)
+    place = tl.zeros([BLOCK], tl.int32)
+    for first in range(0, num_pieces, BLOCK):
+        columns = first + tl.arange(0, BLOCK)
+        x = tl.load(start + columns, mask=columns < num_pieces, other=float("-inf")).to(tl.float32)
+        chance = tl.minimum(tl.rand(seed + row, columns), 1 - 2.0**-24)
+        noisy = x - tl.log(-tl.log(chance))
+        place = tl.where(noisy > highest, columns, place)
+        highest = tl.maximum(highest, noisy)
+    top = tl.max(highest, 0)
+    tl.store(drawn + row, tl.min(tl.where(highest == top, place, num_pieces), 0).to(tl.int64))

@@ -10,6 +10,7 @@ from torch.nn.utils import parametrize
 from bertworks.core.batch import Batch, Target
 from bertworks.core.pieces import IGNORE
 from bertworks.model.config import EncoderConfig
+from bertworks.model.fused import draw
 from bertworks.tasks.task import Judged, Task, TaskModel, losses_of
 
 
@@ -55,7 +56,7 @@ class Electra(nn.Module):
         """
         guessed = self.generator.judged(batch)
         logits, hidden = guessed["fill_mask"]
-        filled = fill_in(batch, hidden, draw(logits.detach()))
+        filled = fill_in(batch, hidden, draw(logits))
         return guessed | self.discriminator.judged(filled)
 
 
@@ -86,12 +87,6 @@ def generator_config(config: EncoderConfig, size: float) -> EncoderConfig:
         feed_forward_size=_near(size * config.feed_forward_size),
         embedding_size=None if width == config.piece_size else config.piece_size,
     )
-
-
-def draw(logits: Tensor) -> Tensor:
-    """Draw a piece from each row's softmax, [M, V] -> [M]."""
-    noise = torch.empty_like(logits, dtype=torch.float32).exponential_()
-    return (logits.float() - noise.log()).argmax(-1)
 
 
 def _near(size: float) -> int:
