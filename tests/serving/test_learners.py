@@ -8,8 +8,10 @@ import pytest
 import torch
 
 from bertworks.core.artifact import Origin, saving
+from bertworks.core.device import prepare
 from bertworks.core.errors import ArtifactError
 from bertworks.model.config import STYLES, EncoderConfig
+from bertworks.model.weights import WEIGHTS, read_tensors
 from bertworks.serving.learners import (
     AnyLearner,
     Wanted,
@@ -18,7 +20,8 @@ from bertworks.serving.learners import (
     open_learner,
     write_learner,
 )
-from bertworks.serving.model_folder import open_model, save_model
+from bertworks.serving.model_folder import open_model, save_model, tasks_of, write_model
+from bertworks.serving.predictor import Predictor
 from bertworks.tasks.catalog import make_task
 from bertworks.tasks.electra import Electra
 from bertworks.tasks.fill_mask import FillMask
@@ -26,6 +29,8 @@ from bertworks.tasks.next_piece import WithNextPiece
 from bertworks.tasks.task import TaskModel
 from bertworks.tokenizer.learn import learn_wordpiece
 from bertworks.tokenizer.tokenizer import Tokenizer
+
+CPU = prepare("cpu", precision="fp32")
 
 
 @pytest.fixture
@@ -188,6 +193,95 @@ def test_the_generators_folder_answers_by_itself(
     for name, parameter in learner.generator.named_parameters():
         if "pooler" not in name:
             assert torch.equal(generator.get_parameter(name), parameter)
+
+
+@pytest.mark.parametrize("family", ["bert", "electra", "modernbert"])
+@pytest.mark.parametrize("has_difference", [False, True])
+def test_the_generator_fills_masks_for_the_model_it_learned_beside(
+    family: str, has_difference: bool, tokenizer: Tokenizer, saved: Callable[..., Path]
+) -> None:
+    learner, texts = _moved(family, tokenizer, has_difference), ["zebras [MASK] tea", "a [MASK]."]
+    folder = saved(learner)
+    assert list(tasks_of(folder)) == ["replaced_token", "fill_mask"]
+    both, alone = (Predictor(open_model(path), CPU) for path in (folder, folder / "generator"))
+    assert list(both.model.tasks) == ["replaced_token", "fill_mask"]
+    for text in texts:
+        ours, theirs = both.fill_mask(text), alone.fill_mask(text)
+        assert [one.token for one in ours] == [one.token for one in theirs]
+        near = pytest.approx([one.probability for one in theirs], rel=1e-4)
+        assert [one.probability for one in ours] == near
+    tables = (one.model.encoder.embeddings.pieces for one in (both, alone))
+    assert torch.equal(*(table.weight for table in tables)) is not has_difference
+
+
+def test_a_model_that_only_fills_masks_reads_nothing_with_the_large_network(
+    tokenizer: Tokenizer, saved: Callable[..., Path]
+) -> None:
+    opened = Predictor(open_model(saved(_moved("electra", tokenizer))), CPU)
+    expected = opened.fill_mask("a [MASK]")
+    with torch.no_grad():
+        for name, parameter in opened.model.encoder.named_parameters():
+            if not name.startswith("embeddings."):
+                parameter.fill_(torch.nan)
+    assert opened.fill_mask("a [MASK]") == expected
+
+
+def test_a_model_is_fine_tuned_without_its_generator(
+    tokenizer: Tokenizer, saved: Callable[..., Path]
+) -> None:
+    folder = saved(_moved("modernbert", tokenizer))
+    opened = open_model(folder, tasks=[make_task("classify", ["a", "b"])])
+    assert [name for name, _ in opened.model.named_parameters() if "generator" in name] == []
+
+
+@pytest.mark.parametrize("family", ["bert", "electra", "modernbert"])
+@pytest.mark.parametrize("has_difference", [False, True])
+def test_a_lean_generator_has_only_what_the_model_has_not(
+    family: str, has_difference: bool, tokenizer: Tokenizer, saved: Callable[..., Path]
+) -> None:
+    folder = saved(_moved(family, tokenizer, has_difference))
+    opened = open_model(folder)
+    lean = folder.parent / "lean"
+    with saving(lean, kind="model", origin=Origin()) as written:
+        write_model(written, opened.model, opened.tokenizer, is_lean=True)
+    again = open_model(lean)
+    assert {n: p.tolist() for n, p in again.model.named_parameters()} == {
+        n: p.tolist() for n, p in opened.model.named_parameters()
+    }
+    assert sorted(path.name for path in (lean / "generator").iterdir()) == [
+        "bertworks.json",
+        "config.json",
+        "model.safetensors",
+    ]
+    kept = [name for name in read_tensors(lean / "generator" / WEIGHTS) if "mbedding" in name]
+    assert any("word" in n or "pieces" in n or "tok" in n for n in kept) is has_difference
+    learner = open_learner(lean, tokenizer, wanted("fill_mask", "replaced_token"))
+    assert isinstance(learner, Electra)
+    assert learner.generator.encoder.embeddings.pieces is not None
+
+
+def test_a_lean_generator_is_no_model_by_itself(
+    tokenizer: Tokenizer, saved: Callable[..., Path], tmp_path: Path
+) -> None:
+    opened = open_model(saved(_moved("electra", tokenizer)))
+    with saving(tmp_path / "lean", kind="model", origin=Origin()) as written:
+        write_model(written, opened.model, opened.tokenizer, is_lean=True)
+    with pytest.raises(ArtifactError, match="generator holds no tokenizer"):
+        open_model(tmp_path / "lean" / "generator")
+
+
+def _moved(family: str, tokenizer: Tokenizer, has_difference: bool = False) -> Electra:
+    """Draw two networks whose weights are all their own."""
+    shape = {"hidden_size": 24, "num_layers": 2, "num_heads": 2, "feed_forward_size": 32}
+    sizes = {"vocab_size": tokenizer.vocab_size, "max_positions": 29}
+    config = EncoderConfig(**{**STYLES[family], **shape, **sizes})
+    asked = wanted("fill_mask", "replaced_token", seed=5, has_difference=has_difference)
+    learner = draw_learner(config, asked)
+    assert isinstance(learner, Electra)
+    with torch.no_grad():
+        for parameter in learner.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(2)))
+    return learner
 
 
 def test_ids_that_would_mean_other_pieces_are_refused(

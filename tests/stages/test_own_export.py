@@ -112,6 +112,48 @@ def test_a_pretrained_model_is_compared_on_plain_texts(
     assert len(first & second) >= 7
 
 
+@pytest.fixture
+def electra(shards: Path, tmp_path: Path, command) -> Path:
+    """Pre-train a discriminator of ModernBERT's shape and its generator, for two steps."""
+    words = ["--steps", 2, "--batch-tokens", 64, "--longest", 32, "--device", "cpu"]
+    shape = ["--size", "modern-2x64", "--objectives", "replaced_token", "--generator-size", 0.5]
+    ended = command("pretrain", shards, "--out", tmp_path / "electra", *shape, *words)
+    assert ended.code == 0, ended.err
+    return tmp_path / "electra"
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_a_generator_travels_with_its_model_and_what_both_have_travels_once(
+    electra: Path, export, precision: str
+) -> None:
+    out, ended = export(electra, "--precision", precision)
+    assert ended.code == 0, ended.err
+    before, after = (bertworks.load(path) for path in (electra, out))
+    text = "river [MASK] water"
+    ours, theirs = (one.fill_mask(text, num_candidates=3) for one in (after, before))
+    assert [c.probability for c in ours] == pytest.approx([c.probability for c in theirs], rel=0.05)
+    (file,) = (out / "generator").glob("*.safetensors")
+    assert ("encoder.embeddings.pieces.weight" in load_file(file)) is (precision == "fp32")
+    again, ended = export(out, "--precision", precision, out="again")
+    assert ended.code == 0, ended.err
+    assert bertworks.load(again).fill_mask(text) == after.fill_mask(text)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_other_libraries_open_the_encoder_of_a_discriminator(
+    electra: Path, export, precision: str
+) -> None:
+    small, _ = export(electra, "--precision", precision)
+    out, ended = export(small, to="hugging-face", out="theirs")
+    assert ended.code == 0, ended.err
+    assert "left behind: replaced_token, fill_mask" in ended.err
+    told = json.loads((out / "config.json").read_text())
+    assert told["architectures"] == ["ModernBertModel"]
+    assert not (out / "generator").exists()
+    found, expected = (bertworks.load(path).embed(TEXTS) for path in (out, small))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
 def test_vectors_may_be_described_on_the_way(pretrained: Path, export) -> None:
     out, ended = export(pretrained, "--precision", "int8", "--pooling", "max", "--max-length", 9)
     assert ended.code == 0, ended.err

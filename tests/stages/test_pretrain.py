@@ -309,6 +309,8 @@ def test_electra_leaves_its_discriminator_and_its_generator_beside_it(
     assert torch.equal(ours[table], theirs[table])
     (answer,) = bertworks.load(out / "generator").predict(["river [MASK] water"])
     assert len(answer["masks"][0]) == 5
+    best = bertworks.load(out).fill_mask("river [MASK] water")[0]
+    assert best.token == answer["masks"][0][0]["token"]
     (found,) = bertworks.load(out).predict(["river boat"])
     assert all(0 < chance < 1 for chance in found["replaced"])
 

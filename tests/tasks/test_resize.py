@@ -9,7 +9,8 @@ from bertworks.core.batch import Target
 from bertworks.data.packing import Features, flatten
 from bertworks.model.config import Local
 from bertworks.tasks.catalog import make_task
-from bertworks.tasks.resize import mean_rows, with_rows
+from bertworks.tasks.electra import add_generator, generator_config, parted, share_tables
+from bertworks.tasks.resize import Counted, mean_rows, with_rows
 from bertworks.tasks.task import TaskModel
 
 FAMILIES = ["bert", "roberta", "albert", "modernbert"]
@@ -103,3 +104,21 @@ def test_a_mean_of_one_row_is_that_row_bit_for_bit() -> None:
     for source in (list(range(7)), range(7)):
         everything = mean_rows(table, [source] * 2)
         torch.testing.assert_close(everything, table.mean(0).expand(2, 5))
+
+
+@pytest.mark.parametrize("counted", ["vocab_size", "max_positions"])
+def test_a_generator_gets_the_rows_of_the_model_that_it_fills_masks_for(
+    counted: Counted, draw_model: Callable
+) -> None:
+    model, _ = draw_model("bert", make_task("replaced_token"))
+    small = generator_config(model.config, 0.5)
+    add_generator(model, generator := TaskModel(small, [make_task("fill_mask")], seed=4))
+    share_tables(generator, model, ["pieces"])
+    made = with_rows(model, counted, [[2], [0, 1]])
+    alone, other = parted(made)
+    assert other is not None
+    assert getattr(alone.config, counted) == getattr(other.config, counted) == 2
+    assert other.encoder.embeddings.pieces is alone.encoder.embeddings.pieces
+    found, expected = (one.encoder.blocks[0].mixer.output.weight for one in (other, generator))
+    assert torch.equal(found, expected)
+    assert parted(model)[1] is generator

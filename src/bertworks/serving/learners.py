@@ -11,7 +11,14 @@ from bertworks.core.seeds import derive
 from bertworks.interop.hugging_face import open_folder
 from bertworks.interop.sentence_transformers import encoder_folder
 from bertworks.model.config import EncoderConfig
-from bertworks.serving.model_folder import open_model, write_model
+from bertworks.serving.model_folder import (
+    GENERATOR,
+    has_generator,
+    open_generator,
+    open_model,
+    write_generator,
+    write_model,
+)
 from bertworks.tasks.catalog import make_task
 from bertworks.tasks.electra import Electra, generator_config
 from bertworks.tasks.next_piece import WithNextPiece
@@ -19,7 +26,6 @@ from bertworks.tasks.task import Task, TaskModel
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 AnyLearner = TaskModel | WithNextPiece | Electra
-GENERATOR = "generator"  # the folder of ELECTRA's other network, inside that of the model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,11 +65,10 @@ def open_learner(
     say(f"weights: {opened.account}")
 
     def find_generator(model: TaskModel, wanted: Wanted) -> TaskModel:
-        if not (path / GENERATOR).is_dir():
+        if not has_generator(path):
             say(f"{path} has no folder {GENERATOR}, so the generator starts fresh")
             return _draw_generator(model, wanted)
-        tasks = [wanted.task("fill_mask")]
-        return open_model(path / GENERATOR, tasks=tasks, dropout=dropout).model
+        return open_generator(path, model, task=wanted.task("fill_mask"), dropout=dropout)
 
     return _assemble(opened.model, wanted, find_generator)
 
@@ -74,8 +79,7 @@ def write_learner(
     """Write the model that remains, and ELECTRA's generator beside it."""
     write_model(folder, main_model(learner), tokenizer, extra=extra)
     if isinstance(learner, Electra):
-        (folder / GENERATOR).mkdir()
-        write_model(folder / GENERATOR, learner.generator, tokenizer)
+        write_generator(folder, learner.generator, tokenizer)
 
 
 def main_model(learner: AnyLearner) -> TaskModel:

@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from bertworks.core.artifact import check_artifact
 from bertworks.interop.hugging_face import open_folder
 from bertworks.interop.sentence_transformers import encoder_folder
 from bertworks.model.weights import TensorFiles, find_weights
+from bertworks.serving.model_folder import tasks_of
 
 CARD = "README.md"
 LANGUAGE = re.compile(r"^language: *(.+)$", re.MULTILINE)
@@ -15,7 +15,7 @@ LANGUAGE = re.compile(r"^language: *(.+)$", re.MULTILINE)
 
 def facts_of(path: Path) -> dict[str, Any]:
     """Check the files of a model folder and return its size, its shape and what it can be asked."""
-    check_artifact(path, "model")
+    tasks = tasks_of(path)  # which checks the files
     folder = open_folder(encoder_folder(path))
     config = folder.config
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
@@ -28,7 +28,7 @@ def facts_of(path: Path) -> dict[str, Any]:
         "layers": config.num_layers,
         "width": config.hidden_size,
         "longest": config.max_positions,
-        "tasks": ", ".join(folder.tasks) or "embed",
+        "tasks": ", ".join(tasks) or "embed",
     }
 
 

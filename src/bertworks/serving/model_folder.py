@@ -1,9 +1,10 @@
 """Model folders: opened for work or for further training, and written, in one way each."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor
 
@@ -22,10 +23,13 @@ from bertworks.model.embedding import EmbeddingRecipe
 from bertworks.model.encoder import initialize
 from bertworks.model.weights import Account, load_weights
 from bertworks.tasks.catalog import make_task
+from bertworks.tasks.electra import add_generator, parted, tables_of
 from bertworks.tasks.embed import Embed
 from bertworks.tasks.task import Borrower, Task, TaskModel
 from bertworks.tokenizer.tokenizer import Tokenizer
 
+GENERATOR = "generator"  # the folder of ELECTRA's other network, inside that of the model
+TABLE = "encoder.embeddings."
 # Models of these tasks alone are saved without the pooler, which they never trained.
 WITHOUT_POOLER = {"fill_mask", "replaced_token", "embed", "answer", "tag", "generate"}
 
@@ -71,7 +75,34 @@ def open_model(
     model = TaskModel.without_weights(config, wanted)
     account = _load(model, folder.tensors(pickled=pickled), own, fresh=fresh or ())
     initialize(model, seed=seed, only=account.missing)
+    if tasks is None and has_generator(folder.path):
+        add_generator(model, open_generator(folder.path, model, dropout=dropout))
     return OpenModel(model, tokenizer, account, recipe, folder.longest)
+
+
+def has_generator(path: Path) -> bool:
+    """Tell whether the folder of a discriminator holds what fills masks for it."""
+    return (path / GENERATOR).is_dir()
+
+
+def networks_in(path: Path) -> list[Path]:
+    """Return the folders of a model's networks: its own, and its generator's if it has one."""
+    return [path, path / GENERATOR] if has_generator(path) else [path]
+
+
+def open_generator(
+    path: Path, beside: TaskModel, *, task: Task | None = None, dropout: float | None = None
+) -> TaskModel:
+    """Open the generator in the folder of a discriminator; a table that it lacks is that one's."""
+    folder = open_folder(path / GENERATOR)
+    own = _own_tasks(folder)
+    model = TaskModel.without_weights(folder.config.with_dropout(dropout), [task] if task else own)
+    tensors = folder.tensors()
+    common = {f"{TABLE}{table}.weight": one.detach() for table, one in tables_of(beside).items()}
+    lent = {name: one for name, one in common.items() if name not in tensors}
+    whole = ChainMap(lent, cast(MutableMapping[str, Tensor], tensors))
+    initialize(model, seed=0, only=_load(model, whole, own, fresh=()).missing)
+    return model
 
 
 def make_model(
@@ -94,7 +125,11 @@ def make_model(
 def tasks_of(path: Path) -> dict[str, Task]:
     """Return the tasks of a model folder by their names, without its weights."""
     check_artifact(path, "model")
-    return {task.name: task for task in _own_tasks(open_folder(encoder_folder(path)))}
+    folder = open_folder(encoder_folder(path))
+    own = _own_tasks(folder)
+    if has_generator(folder.path):
+        own += _own_tasks(open_folder(folder.path / GENERATOR))
+    return {task.name: task for task in own}
 
 
 def save_model(
@@ -118,24 +153,17 @@ def write_model(
     *,
     recipe: EmbeddingRecipe | None = None,
     extra: dict[str, Any] | None = None,
+    is_lean: bool = False,
 ) -> None:
     """Write the files of a model into a folder that is being saved.
 
-    With a recipe, or a task that has one, sentence-transformers opens the folder too.
+    With a recipe, or a task that has one, sentence-transformers opens the folder too. A generator
+    becomes a model folder inside it, or a lean one, which has nothing that the model has.
     """
+    model, generator = parted(model)
     own = (task.recipe for task in model.tasks.values() if isinstance(task, Embed))
     recipe = recipe or next(own, None)
-    tasks = {
-        name: TaskNote(task.labels, task.options, task.kind) for name, task in model.tasks.items()
-    }
-    write_folder(
-        folder,
-        model.config,
-        dict(model.named_parameters()),
-        tasks=tasks,
-        specials=tokenizer.specials,
-        extra=extra,
-    )
+    _write_network(folder, model, tokenizer, extra=extra)
     tokenizer.save(
         folder,
         max_length=model.config.max_positions,
@@ -143,6 +171,42 @@ def write_model(
     )
     if recipe is not None:
         write_recipe(folder, recipe, hidden_size=model.config.hidden_size)
+    if generator is not None:
+        write_generator(folder, generator, tokenizer, beside=model if is_lean else None)
+
+
+def write_generator(
+    folder: Path, generator: TaskModel, tokenizer: Tokenizer, *, beside: TaskModel | None = None
+) -> None:
+    """Write a generator into the folder of its discriminator: whole, or without what that has."""
+    (folder / GENERATOR).mkdir()
+    if beside is None:
+        write_model(folder / GENERATOR, generator, tokenizer)
+        return
+    ours, theirs = tables_of(beside), tables_of(generator)
+    shared = [f"{TABLE}{table}.weight" for table in theirs if theirs[table] is ours[table]]
+    _write_network(folder / GENERATOR, generator, tokenizer, without=shared)
+
+
+def _write_network(
+    folder: Path,
+    model: TaskModel,
+    tokenizer: Tokenizer,
+    *,
+    extra: dict[str, Any] | None = None,
+    without: Collection[str] = (),
+) -> None:
+    tasks = {
+        name: TaskNote(task.labels, task.options, task.kind) for name, task in model.tasks.items()
+    }
+    write_folder(
+        folder,
+        model.config,
+        {name: one for name, one in model.named_parameters() if name not in without},
+        tasks=tasks,
+        specials=tokenizer.specials,
+        extra=extra,
+    )
 
 
 def _own_tasks(folder: Folder) -> list[Task]:

@@ -1,6 +1,6 @@
 """export: a model -> the same model in the layout of another library."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,9 @@ import numpy as np
 from bertworks.core.artifact import refuse_existing, saving
 from bertworks.core.device import prepare
 from bertworks.core.errors import ArtifactError, UsageError
+from bertworks.core.progress import say
 from bertworks.interop.descriptions import OWN
+from bertworks.interop.families import DIALECTS
 from bertworks.interop.hugging_face import open_folder
 from bertworks.model.embedding import EmbeddingRecipe
 from bertworks.serving.model_folder import OpenModel, open_model, write_model
@@ -18,6 +20,8 @@ from bertworks.stages.onnx_export import TEXTS, chosen_recipe, origin_of, run_on
 from bertworks.stages.own_export import run_own
 from bertworks.stages.setting_groups import OnnxSettings
 from bertworks.stages.settings import ExportSettings
+from bertworks.tasks.electra import parted
+from bertworks.tasks.task import TaskModel
 
 LARGEST_DIFFERENCE = 1e-5
 
@@ -34,12 +38,30 @@ def run(settings: ExportSettings) -> dict[str, Any]:
     if not is_for_vectors:
         _refuse_vector_settings(settings)
     opened = open_model(settings.model, tasks=[] if is_for_vectors else None)
+    opened = replace(opened, model=_for_others(opened.model))
     recipe = chosen_recipe(opened, settings) if is_for_vectors else None
     with saving(settings.out, kind="model", origin=origin_of(settings)) as folder:
         write_model(folder, opened.model, opened.tokenizer, recipe=recipe)
         (folder / "bertworks.json").unlink()  # the other library's files say it all
         difference = _compare(opened, recipe, folder)
     return {"model": str(settings.out), "to": settings.to, "largest_difference": difference}
+
+
+def _for_others(model: TaskModel) -> TaskModel:
+    """Return a model as a folder of others can hold it, and say what of pre-training stays behind.
+
+    That is a generator, which is a second network, and the head of replaced pieces, which only the
+    classes of ELECTRA have.
+    """
+    alone, _ = parted(model)
+    kinds = tuple(task.kind for task in alone.tasks.values())
+    family = DIALECTS.get(model.config.family)
+    if kinds == ("replaced_token",) and (family is None or kinds not in family.classes):
+        alone = alone.without(*alone.tasks)
+    left = [name for name in model.tasks if name not in alone.tasks]
+    if left:
+        say(f"left behind: {', '.join(left)}; the folder holds the encoder that learned by it")
+    return alone
 
 
 def _refuse_vector_settings(settings: ExportSettings) -> None:

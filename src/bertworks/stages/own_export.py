@@ -9,7 +9,7 @@ from bertworks.core.artifact import read_object, saving
 from bertworks.core.errors import UsageError
 from bertworks.interop.sentence_transformers import encoder_folder
 from bertworks.model.weights import round_weights
-from bertworks.serving.model_folder import open_model, write_model
+from bertworks.serving.model_folder import networks_in, open_model, write_model
 from bertworks.serving.parity import TOLERANCES, Parity, compare
 from bertworks.serving.predictor import load
 from bertworks.stages.onnx_export import origin_of, read_material, told_recipe
@@ -28,8 +28,10 @@ def run_own(settings: ExportSettings) -> dict[str, Any]:
     recipe, precision = told_recipe(opened, settings), settings.onnx.precision
     with saving(settings.out, kind="model", origin=origin_of(settings)) as folder:
         notes = _notes(settings.model)
-        write_model(folder, opened.model, opened.tokenizer, recipe=recipe, extra=notes)
-        error = round_weights(folder) if precision == "int8" else 0.0
+        is_small = precision == "int8"
+        written = opened.model, opened.tokenizer
+        write_model(folder, *written, recipe=recipe, extra=notes, is_lean=is_small)
+        error = max(map(round_weights, networks_in(folder))) if is_small else 0.0
         before.recipe = recipe or before.recipe
         after = load(folder, device="cpu", backend="torch")
         parity = compare(

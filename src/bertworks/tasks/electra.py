@@ -1,5 +1,6 @@
 """ELECTRA: a generator fills in what is hidden, a discriminator finds what it filled in wrongly."""
 
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 
@@ -10,8 +11,11 @@ from torch.nn.utils import parametrize
 from bertworks.core.batch import Batch, Target
 from bertworks.core.pieces import IGNORE
 from bertworks.model.config import EncoderConfig
+from bertworks.model.encoder import Encoder
 from bertworks.model.fused import draw
-from bertworks.tasks.task import Judged, Task, TaskModel, losses_of
+from bertworks.tasks.task import Judged, Network, Task, TaskModel, losses_of
+
+TABLES = ("positions", "segments", "pieces")  # that a generator has in common with its other
 
 
 class Electra(nn.Module):
@@ -26,11 +30,10 @@ class Electra(nn.Module):
         self, generator: TaskModel, discriminator: TaskModel, *, has_difference: bool = False
     ) -> None:
         super().__init__()
-        theirs, ours = generator.encoder.embeddings, discriminator.encoder.embeddings
-        for table in ("positions", "segments", *([] if has_difference else ["pieces"])):
-            setattr(theirs, table, getattr(ours, table))
+        share_tables(generator, discriminator, TABLES[:-1] if has_difference else TABLES)
         if has_difference:
-            parametrize.register_parametrization(ours.pieces, "weight", _Sum(theirs.pieces))
+            theirs, ours = (one.encoder.embeddings.pieces for one in (generator, discriminator))
+            parametrize.register_parametrization(ours, "weight", _Sum(theirs))
         self.discriminator = discriminator
         self.generator = generator
         self.tasks: dict[str, Task] = {**generator.tasks, **discriminator.tasks}
@@ -58,6 +61,46 @@ class Electra(nn.Module):
         logits, hidden = guessed["fill_mask"]
         filled = fill_in(batch, hidden, draw(logits))
         return guessed | self.discriminator.judged(filled)
+
+
+class Guesser(Network):
+    """What fills masks for a discriminator: the generator that it learned beside."""
+
+    def __init__(self, generator: TaskModel) -> None:
+        super().__init__()
+        self.generator = generator
+
+    def forward(self, hidden: Tensor | None, batch: Batch, encoder: Encoder) -> Tensor:
+        """Return logits over the vocabulary at the target's places only, [M, V]."""
+        return self.generator.logits(batch, "fill_mask")
+
+
+def add_generator(model: TaskModel, generator: TaskModel) -> None:
+    """Let a discriminator fill masks too; tables that are the same in both are kept once."""
+    ours, theirs = tables_of(model), tables_of(generator)
+    share_tables(generator, model, [t for t in theirs if torch.equal(ours[t], theirs[t])])
+    model.add(generator.tasks["fill_mask"], Guesser(generator))
+
+
+def tables_of(model: TaskModel) -> dict[str, Tensor]:
+    """Return the tables that a generator may have in common with its other network."""
+    found = {table: getattr(model.encoder.embeddings, table) for table in TABLES}
+    return {table: one.weight for table, one in found.items() if one is not None}
+
+
+def parted(model: TaskModel) -> tuple[TaskModel, TaskModel | None]:
+    """Return a model without the generator that fills masks for it, and that one if there is."""
+    head = model.heads["fill_mask"] if "fill_mask" in model.tasks else None
+    if not isinstance(head, Guesser):
+        return model, None
+    return model.without("fill_mask"), head.generator
+
+
+def share_tables(generator: TaskModel, model: TaskModel, only: Sequence[str] = TABLES) -> None:
+    """Let a generator read and move the tables of another network instead of its own."""
+    for table in only:
+        ours = getattr(model.encoder.embeddings, table)
+        setattr(generator.encoder.embeddings, table, ours)
 
 
 class _Sum(nn.Module):

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from bertworks.model.weights import load_weights
+from bertworks.tasks.electra import add_generator, parted
 from bertworks.tasks.task import TaskModel
 
 Sources = Sequence[Sequence[int]]  # for each new row, the old rows whose mean it is
@@ -20,8 +21,17 @@ def with_rows(model: TaskModel, counted: Counted, sources: Sources, **changes: A
 
     `changes` are other fields of its description; all other weights stay as they are.
     """
-    changes[counted] = len(sources)
-    config = replace(model.config, **changes)
+    model, generator = parted(model)
+    made = _with_rows(model, counted, sources, changes)
+    if generator is not None:
+        add_generator(made, _with_rows(generator, counted, sources, changes))
+    return made
+
+
+def _with_rows(
+    model: TaskModel, counted: Counted, sources: Sources, changes: dict[str, Any]
+) -> TaskModel:
+    config = replace(model.config, **{**changes, counted: len(sources)})
     tables = _tables(model, counted)
     tensors = {
         name: mean_rows(tensor.detach(), sources) if name in tables else tensor.detach().clone()

@@ -190,6 +190,10 @@ def losses_of(learner: Learner, batch: Batch) -> dict[str, Tensor]:
     }
 
 
+class Network(nn.Module):
+    """A task head that reads texts by itself, and nothing of the encoder's vectors."""
+
+
 class TaskModel(nn.Module):
     """One encoder with the heads of one or more tasks."""
 
@@ -214,10 +218,20 @@ class TaskModel(nn.Module):
         with torch.device("meta"):
             return cls(config, tasks)
 
-    def add(self, task: Task) -> None:
-        """Take on one more task, whose head starts as it was made."""
+    def add(self, task: Task, head: nn.Module | None = None) -> None:
+        """Take on one more task, with this head or one that starts as it was made."""
+        made = task.head(self.config) if head is None else head
         self.tasks[task.name] = task
-        self.heads[task.name] = task.head(self.config).train(self.training)
+        self.heads[task.name] = made.train(self.training)
+
+    def without(self, *names: str) -> Self:
+        """Return the model without some of its tasks; all else is the same, not a copy."""
+        made = self.without_weights(self.config, []).train(self.training)
+        made.encoder = self.encoder
+        for name, task in self.tasks.items():
+            if name not in names:
+                made.add(task, self.heads[name])
+        return made
 
     @property
     def config(self) -> EncoderConfig:
@@ -239,4 +253,7 @@ class TaskModel(nn.Module):
 
     def logits(self, batch: Batch, name: str) -> Tensor:
         """Return the logits of one task."""
-        return self.heads[name](self.encoder(batch), batch, self.encoder)
+        head = self.heads[name]
+        if isinstance(head, Network):
+            return head(None, batch, self.encoder)
+        return head(self.encoder(batch), batch, self.encoder)
