@@ -214,3 +214,16 @@ def test_another_decoder_begins_anew_with_its_own_number_of_layers(
     assert (more.options["decoder"], more.options["decoder_layers"]) == ("copied", 3)
     with pytest.raises(UsageError, match="leave out --decoder-layers"):
         learn_task("generate", examples, before=first, decoder="prefix", decoder_layers=1)
+
+
+@pytest.mark.parametrize("kind", ["classify", "match", "multilabel", "score", "aspect", "choose"])
+def test_how_vectors_of_tokens_become_one_is_said_once(kind: str) -> None:
+    rows = [
+        TextExample("a", "b", label=name, labels=(name,), score=len(name)) for name in ("x", "yy")
+    ]
+    examples: list[Any] = [] if kind == "choose" else rows
+    task = learn_task(kind, examples, pooling="mean")
+    assert task.options["pooling"] == "mean"
+    assert learn_task(kind, examples).options["pooling"] is None
+    assert learn_task(kind, examples, before=task).options["pooling"] == "mean"
+    assert learn_task(kind, examples, before=task, pooling="max").options["pooling"] == "max"

@@ -40,7 +40,9 @@ class TaskSettings:
     """embed: let second texts look for their first ones too, in a contrastive loss; by default
     off."""
     pooling: Literal["mean", "first", "max"] | None = None
-    """embed: how the vectors of tokens become that of a text; by default mean."""
+    """classify, match, multilabel, score, aspect, choose, embed: how the vectors of tokens become
+    that of a text; by default that of the first token is taken, or the mean where a network mixes
+    tokens without attention; embed takes the mean."""
     same: str | None = None
     """embed: the label of pairs that belong together; by default the last of the two in the order
     of the alphabet, such as 1 of 0 and 1."""

@@ -36,6 +36,7 @@ class Kind:
     other_forms: tuple[str, ...] = ()  # that its files may have as well
     learn: Callable[..., Options] | None = None  # what examples and settings tell to `make`
     settings: tuple[str, ...] = ()  # the flags of finetune that `learn` takes
+    plain: tuple[str, ...] = ()  # those that are options of the task as they are
     # The options that a head keeps however often it is trained, each as long as those before it do.
     of_head: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()  # the options of which what is not said again stays as it was
@@ -58,12 +59,16 @@ KINDS: dict[str, Kind] = {
     "sentence_order": _pair_order("sentence_order", SENTENCE_ORDER_LABELS),
     "replaced_token": Kind(lambda labels, **more: ReplacedToken(**more)),
     "classify": Kind(
-        partial(Classify, kind="classify"), learn=learn_labels, settings=("class_weights", "focal")
+        partial(Classify, kind="classify"),
+        learn=learn_labels,
+        settings=("class_weights", "focal"),
+        plain=("pooling",),
     ),
     "match": Kind(
         partial(Classify, kind="match"),
         learn=learn_labels,
         settings=("class_weights", "focal"),
+        plain=("pooling",),
         reads_pairs=True,
     ),
     "multilabel": Kind(
@@ -71,12 +76,14 @@ KINDS: dict[str, Kind] = {
         form="labels",
         learn=learn_label_sets,
         settings=("class_weights", "focal"),
+        plain=("pooling",),
         of_head=("prior",),
     ),
     "score": Kind(
         lambda labels, **more: Score(**more),
         form="score",
         learn=learn_scale,
+        plain=("pooling",),
         of_head=("mean", "deviation"),
     ),
     "aspect": Kind(
@@ -84,6 +91,7 @@ KINDS: dict[str, Kind] = {
         form="aspect",
         learn=learn_labels,
         settings=("class_weights", "focal"),
+        plain=("pooling",),
     ),
     "relate": Kind(
         Relate,
@@ -103,7 +111,7 @@ KINDS: dict[str, Kind] = {
         lambda labels, **more: Choose(**more),
         form="choice",
         learn=learn_choices,
-        settings=("stride",),
+        plain=("stride", "pooling"),
     ),
     "generate": Kind(
         lambda labels, **more: Generate(**more),
@@ -126,7 +134,8 @@ KINDS: dict[str, Kind] = {
         "score",
         ("label", "texts"),
         learn=learn_vectors,
-        settings=("vector_loss", "vector_temperature", "symmetric", "pooling", "same"),
+        settings=("vector_loss", "vector_temperature", "symmetric", "same"),
+        plain=("pooling",),
         reads_pairs=True,
     ),
 }
@@ -177,12 +186,14 @@ def learn_task(
         known = ", ".join(name for name, row in KINDS.items() if row.learn)
         raise UsageError(f"there is no task {kind!r} to fine-tune on; the tasks are {known}")
     for setting in settings:
-        if setting not in row.settings:
+        if setting not in row.settings + row.plain:
             flag = "--" + setting.replace("_", "-")
             raise UsageError(f"the task {kind} has no setting {flag}; leave it out")
-    learned = row.learn(examples, **settings)
+    told = {name: value for name, value in settings.items() if name in row.settings}
+    learned = row.learn(examples, **told)
     if before and before.kind == kind:
-        learned = _ordered(learned, before, partial(row.learn, examples, **settings))
+        learned = _ordered(learned, before, partial(row.learn, examples, **told))
+    learned |= {name: settings[name] for name in row.plain if name in settings}
     if before and (before.kind, before.labels) == (kind, tuple(learned.get("labels", ()))):
         kept = _of_head(row, before.options, settings)
         kept |= {name: before.options[name] | learned[name] for name in row.tables}

@@ -244,7 +244,6 @@ def learn_vectors(
     examples: Sequence[TextExample],
     *,
     order: Sequence[str] = (),
-    pooling: Pooling | None = None,
     same: str | None = None,
     **chosen: Any,
 ) -> Options:
@@ -261,8 +260,7 @@ def learn_vectors(
     if same is not None and same not in labels:
         raise UsageError(f"--same is {same!r}, but the labels are {', '.join(labels) or 'none'}")
     lesson = choose_lesson(examples, has_labels=bool(labels), **chosen)
-    learned: Options = {"labels": tuple(labels) or PLAIN_LABELS, "lesson": lesson}
-    return learned if pooling is None else {**learned, "pooling": pooling}
+    return {"labels": tuple(labels) or PLAIN_LABELS, "lesson": lesson}
 
 
 def choose_lesson(
