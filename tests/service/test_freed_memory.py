@@ -3,7 +3,7 @@
 import pytest
 
 from bertworks.service import freed_memory
-from bertworks.service.freed_memory import Housekeeping, give_back_freed
+from bertworks.service.freed_memory import Housekeeping
 
 
 def test_it_is_given_back_no_more_often_than_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,8 +14,3 @@ def test_it_is_given_back_no_more_often_than_told(monkeypatch: pytest.MonkeyPatc
         now[0] = moment
         keeping.look()
     assert given == [101.0, 102.1, 105.0]
-
-
-def test_giving_back_can_always_be_asked_for() -> None:
-    give_back_freed()
-    give_back_freed()

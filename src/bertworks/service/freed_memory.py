@@ -5,10 +5,10 @@ what it uses. Giving back after each batch would cost a quarter of the speed, no
 anything.
 """
 
-import ctypes
 import time
 from collections.abc import Callable
-from functools import cache
+
+from bertworks.core.freed_memory import give_back
 
 EVERY = 10.0  # seconds
 
@@ -17,9 +17,9 @@ class Housekeeping:
     """Gives memory back when it was not done for a while."""
 
     def __init__(
-        self, give_back: Callable[[], None] | None = None, *, every: float = EVERY
+        self, give_back_freed: Callable[[], None] | None = None, *, every: float = EVERY
     ) -> None:
-        self._give_back = give_back or give_back_freed
+        self._give_back = give_back_freed or give_back
         self._every = every
         self._last = time.monotonic()
 
@@ -29,15 +29,3 @@ class Housekeeping:
         if now - self._last >= self._every:
             self._give_back()
             self._last = time.monotonic()
-
-
-def give_back_freed() -> None:
-    """Give all memory that is free to the system, where the C library can do that."""
-    trim = _trim()
-    if trim is not None:
-        trim(0)
-
-
-@cache
-def _trim() -> Callable[[int], int] | None:
-    return getattr(ctypes.CDLL(None), "malloc_trim", None)

@@ -13,6 +13,7 @@ from bertworks.core.batch import Batch
 from bertworks.core.crew import Crew
 from bertworks.core.device import Machine
 from bertworks.core.errors import InterruptedRunError, TrainingError
+from bertworks.core.freed_memory import kept
 from bertworks.core.progress import Meter, SilentMeter, progress, say
 from bertworks.core.seeds import derive
 from bertworks.data.loader import Ahead, Batches, load
@@ -53,6 +54,7 @@ def train(
         heeded_signals(is_nested=plan.is_nested) as stop,  # also while the last files are written
         Saver(run, in_background=machine.device.type == "cuda") as saver,
         _meter(plan, at) as meter,
+        _memory(plan, machine),
         closing(steps),
     ):
         for step, parts, fetch_next in steps:
@@ -133,6 +135,12 @@ def _meter(plan: TrainingPlan, at: Counters) -> AbstractContextManager[Meter]:
     if plan.is_nested:
         return nullcontext(SilentMeter())
     return progress("training", total=plan.steps, unit="steps", already=at.step)
+
+
+def _memory(plan: TrainingPlan, machine: Machine) -> AbstractContextManager[None]:
+    """Let each step on a CPU find the memory that the last one freed."""
+    is_within = plan.is_nested or machine.device.type != "cpu"
+    return nullcontext() if is_within else kept()
 
 
 def _backward(
