@@ -10,7 +10,7 @@ import pytest
 import bertworks.stages
 from bertworks.cli.commands import COMMANDS, Command
 from bertworks.core.settings import make_settings, read_values, settings_of
-from bertworks.stages.settings import LearnVocabSettings
+from bertworks.stages.text_settings import LearnVocabSettings
 
 
 def test_every_stage_has_its_command_and_every_command_its_stage() -> None:
@@ -35,6 +35,7 @@ def test_every_stage_has_its_command_and_every_command_its_stage() -> None:
         "answer_settings",
         "shipping_settings",
         "task_settings",
+        "text_settings",
         *parts,
     }
     stages = {path.stem for path in folder.glob("*.py")} - no_stages

@@ -20,12 +20,12 @@ from bertworks.cli.main import parse
 from bertworks.core.artifact import read_manifest
 from bertworks.core.settings import Ramp, Setting, as_command, settings_of
 from bertworks.stages.settings import (
-    ExtendVocabSettings,
     FinetuneSettings,
     MachineSettings,
     ObjectiveSettings,
     PretrainSettings,
 )
+from bertworks.stages.text_settings import ExtendVocabSettings
 
 TEXT = "The cat sat on the mat.\nA dog ran over the hill.\n\nParis is a city.\n" * 3
 SOURCES = Path(bertworks.__file__).parents[1]

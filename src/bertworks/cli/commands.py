@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from bertworks.stages import answer_settings, settings, shipping_settings
+from bertworks.stages import answer_settings, settings, shipping_settings, text_settings
 
 
 @dataclass(frozen=True)
@@ -23,15 +23,15 @@ class Command:
 
 COMMANDS = {
     "quickstart": Command(settings.QuickstartSettings, "bertworks.stages.quickstart"),
-    "clean": Command(settings.CleanSettings, "bertworks.stages.clean"),
-    "learn-vocab": Command(settings.LearnVocabSettings, "bertworks.stages.learn_vocab"),
-    "vocab inspect": Command(settings.InspectVocabSettings, "bertworks.stages.inspect_vocab"),
-    "vocab extend": Command(settings.ExtendVocabSettings, "bertworks.stages.extend_vocab"),
-    "vocab shrink": Command(settings.ShrinkVocabSettings, "bertworks.stages.shrink_vocab"),
+    "clean": Command(text_settings.CleanSettings, "bertworks.stages.clean"),
+    "learn-vocab": Command(text_settings.LearnVocabSettings, "bertworks.stages.learn_vocab"),
+    "vocab inspect": Command(text_settings.InspectVocabSettings, "bertworks.stages.inspect_vocab"),
+    "vocab extend": Command(text_settings.ExtendVocabSettings, "bertworks.stages.extend_vocab"),
+    "vocab shrink": Command(text_settings.ShrinkVocabSettings, "bertworks.stages.shrink_vocab"),
     "extend-positions": Command(
         settings.ExtendPositionsSettings, "bertworks.stages.extend_positions"
     ),
-    "tokenize": Command(settings.TokenizeSettings, "bertworks.stages.tokenize"),
+    "tokenize": Command(text_settings.TokenizeSettings, "bertworks.stages.tokenize"),
     "pretrain": Command(settings.PretrainSettings, "bertworks.stages.pretrain"),
     "check": Command(settings.CheckSettings, "bertworks.stages.check"),
     "finetune": Command(settings.FinetuneSettings, "bertworks.stages.finetune"),

@@ -27,7 +27,7 @@ from bertworks.corpus.repair import repair
 from bertworks.corpus.statistics import Facts, Statistics, example
 from bertworks.corpus.wiki_dump import Page
 from bertworks.evaluation.corpus_report import documents_page
-from bertworks.stages.settings import CleanSettings, TokenizeSettings
+from bertworks.stages.text_settings import CleanSettings, TokenizeSettings
 
 CHUNK_BYTES = 500_000  # text that travels to a process at once
 CHUNKS_PER_COMMIT = 64  # a kill costs at most the work on so many chunks

@@ -8,7 +8,7 @@ from bertworks.core.lines import read_lines, require_content
 from bertworks.core.quarantine import Quarantine
 from bertworks.core.settings import as_command, as_json
 from bertworks.serving.model_folder import open_model, save_model
-from bertworks.stages.settings import ExtendVocabSettings
+from bertworks.stages.text_settings import ExtendVocabSettings
 from bertworks.tasks.resize import with_rows
 from bertworks.tokenizer.extend import extend
 

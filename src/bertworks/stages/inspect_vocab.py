@@ -9,7 +9,7 @@ from bertworks.core.progress import progress, say
 from bertworks.core.quarantine import Quarantine
 from bertworks.core.settings import as_command, as_json
 from bertworks.corpus.read import find_files, read_documents
-from bertworks.stages.settings import InspectVocabSettings
+from bertworks.stages.text_settings import InspectVocabSettings
 from bertworks.tokenizer.inspect import Inspection
 from bertworks.tokenizer.tokenizer import Tokenizer
 

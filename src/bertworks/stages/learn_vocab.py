@@ -9,7 +9,7 @@ from bertworks.core.progress import progress, say
 from bertworks.core.quarantine import Quarantine
 from bertworks.core.settings import as_command, as_json
 from bertworks.corpus.read import find_files, read_documents
-from bertworks.stages.settings import LearnVocabSettings
+from bertworks.stages.text_settings import LearnVocabSettings
 from bertworks.tokenizer.learn import Read, learn_byte_bpe, learn_unigram, learn_wordpiece
 from bertworks.tokenizer.tokenizer import Tokenizer
 

@@ -1,4 +1,7 @@
-"""The settings of the commands, with their defaults and help; of answers in answer_settings.
+"""The settings of the commands, with their defaults and help.
+
+Those of raw text stand in text_settings, of answers in answer_settings, of handing on in
+shipping_settings.
 
 A flag, a key of a recipe and a field are the same name; nothing heavy is imported here.
 """
@@ -15,7 +18,6 @@ from bertworks.stages.setting_groups import (
     CountOrZero,
     CountRamp,
     CrewSettings,
-    FilterSettings,
     LayerSettings,
     LearningSettings,
     Longest,
@@ -27,7 +29,6 @@ from bertworks.stages.setting_groups import (
     OnnxSettings,
     OpenShare,
     OpenShareRamp,
-    Places,
     Positive,
     PositiveOrZero,
     ProbeSettings,
@@ -37,95 +38,11 @@ from bertworks.stages.setting_groups import (
     Share,
     SuiteSettings,
     VectorSettings,
-    WholeShare,
     ZeroShotSettings,
 )
 from bertworks.stages.task_settings import TaskKind, TaskSettings, WritingSettings
 
 DEFAULT_STEPS = 1000
-
-
-@dataclass(frozen=True, kw_only=True)
-class CleanSettings:
-    """Repair, filter and deduplicate raw text."""
-
-    text: tuple[Path, ...] = field(kw_only=False)
-    """Files or folders: .txt, .jsonl, .parquet, wiki dumps and extracts, also compressed."""
-    out: Path
-    """Folder to write the documents to."""
-    column: str = "text"
-    """Which key or column of .jsonl and .parquet holds the text."""
-    whole_files: bool = False
-    """Take each plain text file as one document, blank lines and all."""
-    form: Literal["NFC", "NFKC"] = "NFC"
-    """Unicode normal form; NFKC also folds full-width letters, ligatures and the like."""
-    mojibake: bool = False
-    """Mend text that was decoded in a wrong encoding; needs the extra corpus."""
-    filters: FilterSettings = FilterSettings()
-    similarity: WholeShare = 0.8
-    """Drop documents that share so much with an earlier one; 1 drops only exact copies."""
-    permutations: Places = 128
-    """Places of a signature: more estimate likeness better and take longer."""
-    workers: Count | None = None
-    """Processes that clean, by default one per core; the result does not depend on it."""
-    resume: Literal["never", "auto"] = "never"
-    """auto continues what a kill left unfinished, exactly."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LearnVocabSettings:
-    """Learn a vocabulary from text."""
-
-    text: tuple[Path, ...] = field(kw_only=False)
-    """Files or folders: .txt, .jsonl, .parquet, wiki dumps, also compressed; or from clean."""
-    out: Path
-    """Folder to write the tokenizer to."""
-    size: Count = 30_000
-    """Number of pieces, special ones counted."""
-    kind: Literal["wordpiece", "byte-bpe", "unigram"] = "wordpiece"
-    """How words are cut into pieces: as in BERT, RoBERTa or ALBERT."""
-    cased: bool = False
-    """Keep capital letters and accents."""
-    min_count: Count = 2
-    """Pieces seen less often are not made; unigram knows only the default."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class InspectVocabSettings:
-    """Tell how well a vocabulary suits a text."""
-
-    text: tuple[Path, ...] = field(kw_only=False)
-    """Files or folders: .txt, .jsonl, .parquet, wiki dumps, also compressed; or from clean."""
-    tokenizer: ModelFolder
-    """Folder that learn-vocab wrote, or any model folder."""
-    out: Path | None = None
-    """Folder to write the report to, with the list of unused pieces; by default none is written."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExtendVocabSettings:
-    """Add words of a domain to a model; each starts as the mean of its pieces."""
-
-    model: ModelFolder
-    """Folder of a model, ours or Hugging Face's."""
-    out: Path
-    """Folder to write the larger model to."""
-    words: tuple[str, ...] = ()
-    """Words to add; quote one that has a space in it."""
-    words_file: Path | None = None
-    """File with a word on each line, also compressed."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShrinkVocabSettings:
-    """Keep only the pieces that a text uses; what the model says of that text stays the same."""
-
-    text: tuple[Path, ...] = field(kw_only=False)
-    """Files or folders: .txt, .jsonl, .parquet, wiki dumps, also compressed; or from clean."""
-    model: ModelFolder
-    """Folder of a model, ours or Hugging Face's."""
-    out: Path
-    """Folder to write the smaller model to."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,27 +57,6 @@ class ExtendPositionsSettings:
     """Folder to write the model to."""
     window: Count | None = None
     """Let each token see only so many neighbors to each side; by default it sees what it saw."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TokenizeSettings:
-    """Turn text into token shards."""
-
-    text: tuple[Path, ...] = field(kw_only=False)
-    """Files or folders: .txt, .jsonl, .parquet, wiki dumps, also compressed; or from clean."""
-    tokenizer: ModelFolder
-    """Folder that learn-vocab wrote, or any model folder."""
-    out: Path
-    """Folder to write the shards to."""
-    words: Literal["text", "zh", "pieces"] = "text"
-    """How words are found: in the text, with a segmenter for Chinese besides, or as the pieces of a
-    BERT tell them."""
-    held_out: Share = 0.02
-    """Share of the documents that is kept for evaluation, chosen by their text."""
-    workers: Count | None = None
-    """Processes that tokenize, by default one per core; the result does not depend on it."""
-    resume: Literal["never", "auto"] = "never"
-    """auto continues what a kill left unfinished, exactly."""
 
 
 @dataclass(frozen=True, kw_only=True)

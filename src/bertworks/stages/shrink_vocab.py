@@ -12,7 +12,7 @@ from bertworks.core.settings import as_command, as_json
 from bertworks.corpus.read import find_files, read_documents
 from bertworks.corpus.sentences import split_sentences
 from bertworks.serving.model_folder import open_model, save_model
-from bertworks.stages.settings import ShrinkVocabSettings
+from bertworks.stages.text_settings import ShrinkVocabSettings
 from bertworks.tasks.resize import with_rows
 from bertworks.tasks.task import TaskModel
 from bertworks.tokenizer.shrink import Needs

@@ -24,7 +24,7 @@ from bertworks.corpus.words import count_words
 from bertworks.data.shards import ShardWriter, TokenizedDocuments
 from bertworks.data.token_statistics import TokenStatistics
 from bertworks.evaluation.corpus_report import shards_page
-from bertworks.stages.settings import TokenizeSettings
+from bertworks.stages.text_settings import TokenizeSettings
 from bertworks.tokenizer.boundaries import WordFinder, WordKind
 from bertworks.tokenizer.tokenizer import Tokenizer
 from bertworks.tokenizer.words import after_another
