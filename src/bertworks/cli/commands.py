@@ -32,6 +32,7 @@ COMMANDS = {
         settings.ExtendPositionsSettings, "bertworks.stages.extend_positions"
     ),
     "tokenize": Command(text_settings.TokenizeSettings, "bertworks.stages.tokenize"),
+    "pairs": Command(text_settings.PairsSettings, "bertworks.stages.pairs"),
     "pretrain": Command(settings.PretrainSettings, "bertworks.stages.pretrain"),
     "check": Command(settings.CheckSettings, "bertworks.stages.check"),
     "finetune": Command(settings.FinetuneSettings, "bertworks.stages.finetune"),

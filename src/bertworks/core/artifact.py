@@ -25,7 +25,7 @@ FORMAT = 1
 ESCAPED = (
     "backslashreplace"  # names of files need not be Unicode; JSON reads them back as they were
 )
-Kind = Literal["documents", "tokenizer", "shards", "model", "checkpoint", "report"]
+Kind = Literal["documents", "pairs", "tokenizer", "shards", "model", "checkpoint", "report"]
 
 
 @dataclass(frozen=True, kw_only=True)

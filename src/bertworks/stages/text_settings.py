@@ -110,3 +110,24 @@ class TokenizeSettings:
     """Processes that tokenize, by default one per core; the result does not depend on it."""
     resume: Literal["never", "auto"] = "never"
     """auto continues what a kill left unfinished, exactly."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairsSettings:
+    """Take texts that belong together from documents, to learn vectors from."""
+
+    text: tuple[Path, ...] = field(kw_only=False)
+    """Files or folders: .txt, .jsonl, .parquet, wiki dumps, also compressed; or from clean."""
+    out: Path
+    """Folder to write the rows to."""
+    kind: Literal["neighbours", "context", "sentences"] = "neighbours"
+    """What is taken: neighbours, two sentences in a row; context, a sentence and those around it;
+    or sentences, each alone."""
+    per_document: Count = 4
+    """Most rows of one document, drawn by chance."""
+    shortest: Count = 5
+    """Fewest words of a sentence; in Chinese, characters."""
+    longest: Count = 60
+    """Most words of a sentence."""
+    seed: int = 0
+    """Seed of every random choice."""
