@@ -12,7 +12,10 @@ from bertworks.evaluation.markdown_page import markdown_page
 
 TASK = {
     "examples": {"train": 90, "dev": 1043},
-    "scores": {"dev": [{"matthews": 0.31}, {"matthews": 0.36}, {"matthews": 0.29}]},
+    "scores": {
+        "dev": [{"matthews": 0.31, "f1": 0.5}, {"matthews": 0.36}, {"matthews": 0.29}],
+        "test": [],
+    },
     "remarks": [],
     "failure": None,
 }
@@ -23,7 +26,11 @@ def suite(tmp_path: Path) -> Path:
     folder = tmp_path / "suite"
     folder.mkdir()
     failed = {"examples": {}, "scores": {}, "remarks": [], "failure": "no file"}
-    told = {"command": "bertworks evaluate --suite glue", "tasks": {"CoLA": TASK, "RTE": failed}}
+    told = {
+        "command": "bertworks evaluate --suite glue",
+        "rows": [{"task": "CoLA", "metric": "matthews"}, {"task": "RTE", "metric": "accuracy"}],
+        "tasks": {"CoLA": TASK, "RTE": failed},
+    }
     (folder / "results.json").write_text(json.dumps(told))
     return folder
 
@@ -65,6 +72,7 @@ def test_the_part_shows_all_scores_and_their_commands(suite: Path, report: Path)
     assert "| CoLA, dev | matthews | 1,043 | 3 | 0.320 [0.290, 0.360] |" in page
     assert "| dev.jsonl | accuracy | 17 | – | 0.875 [0.750, 0.950] |" in page
     assert "bertworks evaluate --suite glue" in page
+    assert "Tasks that ended without a score: RTE." in page
     assert "None were taken." in markdown_page("t", list(read_scores([]).blocks()))
 
 
@@ -73,7 +81,9 @@ def test_other_folders_are_refused(tmp_path: Path) -> None:
         read_scores([tmp_path])
 
 
-@pytest.mark.parametrize("told", [{}, {"tasks": 3}, {"tasks": {"a": {"failure": None}}}])
+@pytest.mark.parametrize(
+    "told", [{}, {"rows": 3}, {"rows": [{"task": "a", "metric": "b"}], "tasks": {}}]
+)
 def test_a_table_of_another_form_is_refused(tmp_path: Path, told: object) -> None:
     (tmp_path / "results.json").write_text(json.dumps(told))
     with pytest.raises(ArtifactError, match="is no table of a suite"):

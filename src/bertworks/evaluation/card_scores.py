@@ -31,10 +31,13 @@ class CardScores:
     key: ClassVar[str] = "scores"
     rows: tuple[CardScore, ...]
     commands: tuple[str, ...]
+    failed: tuple[str, ...] = ()  # tasks of suites that have no scores
 
     def blocks(self) -> Iterator[Block]:
         """Show the scores, what their ranges mean, and how they were found."""
         yield Heading("Scores")
+        if self.failed:
+            yield Text(f"Tasks that ended without a score: {', '.join(self.failed)}.")
         if not self.rows:
             yield Text("None were taken.")
             return
@@ -58,11 +61,12 @@ class CardScores:
 def read_scores(folders: Sequence[Path]) -> CardScores:
     """Read the folders that `evaluate` wrote, each of one file or of a suite."""
     rows: list[CardScore] = []
-    commands = []
+    commands, failed = [], list[str]()
     for folder in folders:
         if (folder / "results.json").is_file():
             told = read_object(folder / "results.json")
             rows += _of_suite(told, folder)
+            failed += [name for name, task in told["tasks"].items() if task["failure"]]
             commands.append(str(told.get("command", "")))
         elif (folder / "scores.json").is_file():
             manifest = read_manifest(folder)
@@ -73,21 +77,21 @@ def read_scores(folders: Sequence[Path]) -> CardScores:
                 f"{folder} has neither results.json nor scores.json; give a folder that "
                 "bertworks evaluate wrote"
             )
-    return CardScores(tuple(rows), tuple(commands))
+    return CardScores(tuple(rows), tuple(commands), tuple(failed))
 
 
 def _of_suite(told: dict[str, Any], folder: Path) -> Iterator[CardScore]:
-    """Yield the scores of every task of a suite, by part."""
+    """Yield the scores by which a suite is told, of every task and part that has them."""
     try:
-        tasks = [(name, task) for name, task in told["tasks"].items() if not task["failure"]]
-        for name, task in tasks:
+        for name, metric in ((row["task"], row["metric"]) for row in told["rows"]):
+            task = told["tasks"][name]
             for part, by_seed in task["scores"].items():
-                for metric in by_seed[0]:
-                    values = [float(scores[metric]) for scores in by_seed if metric in scores]
+                values = [float(scores[metric]) for scores in by_seed if metric in scores]
+                if values:  # not every set has a test part
                     found = Estimate(metric, fmean(values), min(values), max(values))
                     examples = task["examples"][part]
                     yield CardScore(f"{name}, {part}", metric, examples, len(values), found)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ArtifactError(
             f"{folder / 'results.json'} is no table of a suite ({error!r}); run it again"
         ) from error
