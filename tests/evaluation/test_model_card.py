@@ -117,3 +117,10 @@ def test_notes_that_lack_something_are_refused(changes: dict[str, Any], found: s
 def test_every_key_of_the_notes_is_needed(name: str) -> None:
     with pytest.raises(UsageError, match=f"has no {name}; a card needs about, language"):
         CardNotes.read({key: NOTES[key] for key in NOTES if key != name}, where="notes")
+
+
+def test_commands_from_the_raw_text_on_stand_before_that_of_the_run() -> None:
+    page = make(before=["bertworks clean raw --out documents", "bertworks tokenize documents"])
+    told = "bertworks clean raw --out documents\nbertworks tokenize documents\n" + RUN["command"]
+    assert f"with these commands:\n\n```\n{told}\n```" in page
+    assert f"with this command:\n\n```\n{RUN['command']}\n```" in make()

@@ -61,6 +61,7 @@ class ModelCard:
     notes: CardNotes
     model: Mapping[str, Any]  # its manifest
     run: Mapping[str, Any]  # the manifest of the run that trained it
+    before: Sequence[str] = ()  # the commands that made what the run learned from
     training: Part | None = None  # how long the run took
     compared: Mapping[str, Any] | None = None  # with what it was before its weights were rounded
     parts: Sequence[Part]  # scores, speed and the probe, as reports have them
@@ -95,8 +96,10 @@ class ModelCard:
         rows = [(one.name, one.about, one.license) for one in self.notes.data]
         yield Table(("text", "what it is", "licence"), rows)
         yield Heading("Recipe")
-        yield Text(f"Made by bertworks {self.run['version']} with this command:")
-        yield Code(self.run["command"])
+        commands = [*self.before, self.run["command"]]
+        words = "these commands" if self.before else "this command"
+        yield Text(f"Made by bertworks {self.run['version']} with {words}:")
+        yield Code("\n".join(commands))
         told = [(key, _shown(value)) for key, value in self.run["settings"].items()]
         yield Table(("setting", "value"), [row for row in told if row[1] != "–"])
         if self.training is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from bertworks.core.artifact import open_artifact, read_manifest, read_object, refuse_overwriting
 from bertworks.core.errors import ArtifactError, UsageError
+from bertworks.core.lineage import commands_behind
 from bertworks.core.progress import say
 from bertworks.evaluation.bias_probe import PROBES, BiasProbe, Chances, probe_bias
 from bertworks.evaluation.card_scores import read_scores
@@ -30,6 +31,7 @@ def run(settings: CardSettings) -> dict[str, Any]:
     scores = read_scores(settings.scores)
     manifest = open_artifact(settings.model, "model")
     trained = settings.run or settings.model
+    made = read_manifest(trained)
     facts = facts_of(settings.model)
     predictor = load(settings.model, **vars(settings.machine))
     probe = _probe(settings, notes, predictor)
@@ -42,7 +44,8 @@ def run(settings: CardSettings) -> dict[str, Any]:
         facts=facts | {"language": notes.language},
         notes=notes,
         model=manifest,
-        run=read_manifest(trained),
+        run=made,
+        before=commands_behind(made),
         training=_training(trained),
         compared=read_object(compared) if compared.is_file() else None,
         parts=parts,
