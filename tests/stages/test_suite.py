@@ -87,7 +87,7 @@ def runs(
     """Run a suite that is killed after its first task, go on with one that fails, then mend it."""
     out = tmp_path_factory.mktemp("suite") / "out"
     words = ["evaluate", "--suite", "glue", "--data", data, "--model", pretrained, "--out", out]
-    words += ["--epochs", 1, "--limit", 19]
+    words += ["--epochs", 1, "--limit", 19, "--finetune", "layer-decay=0.75", "pooling=max"]
     three = ["--only", "mrpc", "rte", "wnli"]
     kill_after([*words, *three], out / "mrpc" / "result.json")
     told = []
@@ -253,6 +253,29 @@ def test_few_examples_do_not_change_what_a_suite_trains_with(runs: list[Told]) -
     for command in commands:
         assert "--reinit 0" in command
         assert "--epochs" in command
+
+
+def test_every_fine_tuning_gets_what_it_is_told_besides(runs: list[Told]) -> None:
+    assert all(
+        "--layer-decay 0.75 --pooling max" in line for told in runs for line in told.commands
+    )
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("layer-decay=2", "layer_decay is '2', but it must be a number above 0 and at most 1"),
+        ("layers=2", "finetune has no setting 'layers'"),
+        ("crf", "--finetune takes settings as layer-decay=0.8; got 'crf'"),
+        ("crf=yes", "--finetune takes settings as layer-decay=0.8; got 'crf=yes'"),
+        ("choose-by=f1", "--finetune cannot have 'choose-by=f1': a suite sets that; leave it out"),
+    ],
+)
+def test_what_no_fine_tuning_can_be_told_is_refused_before_the_first(
+    word: str, reason: str, words: list[Any], tmp_path: Path, command: Run
+) -> None:
+    assert reason in command(*words, "--finetune", word).refusal(2)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_seed_that_comes_apart_is_told_and_does_not_fail_its_task(

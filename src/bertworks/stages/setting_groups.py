@@ -197,6 +197,8 @@ class SuiteSettings:
     """Times every example is seen; by default what the suite has for the task."""
     lr: Positive | None = None
     """Highest learning rate; by default what the suite has for the task."""
+    finetune: tuple[str, ...] = ()
+    """Other settings of every fine-tuning by their names, as layer-decay=0.8 pooling=mean."""
     resume: Literal["never", "auto"] = "never"
     """auto goes on with a suite in the same folder; tasks that are finished are not run again."""
 

@@ -13,15 +13,15 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from bertworks.core.artifact import MANIFEST, Origin, first_change, read_object, refuse_existing
 from bertworks.core.errors import BertworksError, TrainingError, UsageError
 from bertworks.core.lock import hold
 from bertworks.core.progress import say
-from bertworks.core.settings import as_command, as_json, settings_of, suggestion
+from bertworks.core.settings import as_command, as_json, read_values, settings_of, suggestion
 from bertworks.evaluation.findings import rows_of
 from bertworks.evaluation.floors import is_told_collapsed
 from bertworks.evaluation.full_report import Part, Report, again
@@ -32,11 +32,15 @@ from bertworks.evaluation.suites import SUITES
 from bertworks.interop.hugging_face import open_folder
 from bertworks.interop.sentence_transformers import encoder_folder
 from bertworks.stages.setting_groups import MachineSettings, SuiteSettings
-from bertworks.stages.settings import EvaluateSettings
+from bertworks.stages.settings import EvaluateSettings, FinetuneSettings
 from bertworks.tasks.catalog import KINDS
 
 MAY_CHANGE = {"only", "resume", "device", "threads", "backend"}  # from one run to the next
 CHECKPOINT_EVERY = 500
+ITS_OWN = {  # what a suite tells finetune by itself
+    *("model", "size", "task", "tasks", "train", "dev", "columns", "out", "longest", "choose_by"),
+    *("seed", "seeds", "checkpoint_every", "resume", "device", "precision", "threads"),
+}
 COMMAND = "bertworks.cli.child"  # in a process that does not outlive this one
 NOTES = (
     "Scores are percent, over several seeds the mean and its deviation. The best epoch is chosen "
@@ -50,6 +54,7 @@ def run_suite(settings: EvaluateSettings) -> dict[str, Any]:
     """Fine-tune and score each task of a suite; the failure of one does not lose the others."""
     _refuse_other_flags(settings)
     tasks = _chosen(settings.suites)
+    told_finetune(settings.suites.finetune)
     reads = open_folder(encoder_folder(settings.model)).config.max_positions
     _claim(settings)
     failures: dict[str, TaskResult] = {}
@@ -74,6 +79,23 @@ def refuse_flags(chosen: SuiteSettings) -> None:
     for setting in settings_of(SuiteSettings):
         if getattr(chosen, setting.name) != setting.default:
             raise UsageError(f"{setting.flag} is for suites; name one with --suite")
+
+
+def told_finetune(words: Sequence[str]) -> dict[str, str]:
+    """Return the settings that every fine-tuning gets besides, by flag; wrong ones are named."""
+    kinds = {setting.name: setting.kind for setting in settings_of(FinetuneSettings)}
+    switches = {name for name, kind in kinds.items() if bool in (kind, *get_args(kind))}
+    found = {}
+    for word in words:
+        name, sign, value = word.partition("=")
+        name = name.replace("-", "_")
+        if name in ITS_OWN:
+            raise UsageError(f"--finetune cannot have {word!r}: a suite sets that; leave it out")
+        if not sign or name in switches:
+            raise UsageError(f"--finetune takes settings as layer-decay=0.8; got {word!r}")
+        read_values(FinetuneSettings, {name: value}, where="finetune")
+        found[name.replace("_", "-")] = value
+    return found
 
 
 class _Runner:
@@ -161,6 +183,7 @@ class _Runner:
             "seed": seed,
             "checkpoint-every": CHECKPOINT_EVERY,
             "resume": "auto",
+            **told_finetune(self.chosen.finetune),
         }
         self._command("finetune", flags, made=out)
         for name in ("checkpoints", "best"):  # several times as large as the model
