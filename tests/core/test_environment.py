@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import bertworks
-from bertworks.core.environment import SPINS, share_cores
+from bertworks.core.environment import SPINS, chose_malloc, share_cores
 
 
 def test_the_spinning_is_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,3 +40,17 @@ def test_the_command_line_sets_it_before_torch_is_there() -> None:
         env={"PYTHONPATH": str(Path(bertworks.__file__).parents[1])},
     )
     assert done.stdout.split() == ["False", "True"]
+
+
+def test_it_is_known_whether_a_user_has_decided_about_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in [name for name in os.environ if name.startswith("MALLOC_")]:  # noqa: TID251
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.rtld.nns=3")
+    assert not chose_malloc()
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.rtld.nns=3:glibc.malloc.mmap_max=3")
+    assert chose_malloc()
+    monkeypatch.delenv("GLIBC_TUNABLES")
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "1")
+    assert chose_malloc()

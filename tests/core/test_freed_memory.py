@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from bertworks.core import freed_memory
-from bertworks.core.freed_memory import give_back, kept
+from bertworks.core.freed_memory import give_back, is_kept, kept
 
 # How many pages the system had to lend for 40 blocks of 64 MiB, of which one is there at a time,
 # and how much the process holds after all of them are freed.
@@ -22,7 +22,9 @@ size = 64 << 20
 def pages():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
-with kept() if sys.argv[1] == "kept" else nullcontext():
+with kept() if sys.argv[1] != "plain" else nullcontext():
+    with kept() if sys.argv[1] == "nested" else nullcontext():
+        pass
     before = pages()
     for _ in range(40):
         block = c.malloc(ctypes.c_size_t(size))
@@ -44,8 +46,9 @@ def count(how: str) -> tuple[float, float]:
 
 
 @pytest.mark.skipif(not has_glibc, reason="keeping and giving back are glibc's")
-def test_kept_memory_is_lent_once_and_given_back_at_the_end() -> None:
-    lent, held = count("kept")
+@pytest.mark.parametrize("how", ["kept", "nested"])
+def test_kept_memory_is_lent_once_and_given_back_at_the_end(how: str) -> None:
+    lent, held = count(how)
     assert lent < 2
     assert held < 1
 
@@ -56,10 +59,27 @@ def test_other_memory_is_lent_each_time() -> None:
     assert lent > 20
 
 
+@pytest.mark.skipif(not has_glibc, reason="keeping and giving back are glibc's")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("MALLOC_ARENA_MAX", "2"), ("GLIBC_TUNABLES", "glibc.malloc.mmap_max=65536")],
+)
+def test_what_a_user_tells_the_c_library_stays(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    lent, _ = count("kept")
+    assert lent > 20
+
+
 def test_keeping_and_giving_back_can_always_be_asked_for() -> None:
     with kept(), kept():
         give_back()
-    give_back()
+        assert is_kept()
+    assert not is_kept()
+    with pytest.raises(ZeroDivisionError), kept():
+        _ = 1 / 0
+    assert not is_kept()
 
 
 def test_without_a_c_library_that_knows_of_it_nothing_happens(

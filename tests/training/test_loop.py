@@ -21,6 +21,7 @@ from torch.nn import functional
 from bertworks.core.batch import IGNORE, Batch
 from bertworks.core.device import Machine
 from bertworks.core.errors import InterruptedRunError, TrainingError
+from bertworks.core.freed_memory import is_kept
 from bertworks.core.settings import Ramp
 from bertworks.data.loader import Batches
 from bertworks.model.weights import read_tensors
@@ -693,6 +694,21 @@ def test_a_score_that_is_no_number_is_never_the_best(
     assert (at.best_step, at.best_score) == (2, 0.4)
     shown = [entry["evaluation"] for entry in strict_log(run) if "evaluation" in entry]
     assert [metrics["accuracy"] for metrics in shown] == ["nan", 0.4, "nan", 0.3, "nan"]
+
+
+def test_on_a_cpu_memory_is_kept_while_steps_go_on_and_no_longer(
+    make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun, machine: Machine
+) -> None:
+    seen = []
+
+    def look(step: int) -> Evaluation:
+        seen.append(is_kept())
+        return Evaluation(0.0, {})
+
+    plan = replace(PLAN, evaluate_every=2)
+    train(make_model(), make_batches(), plan, run=make_run(), machine=machine, evaluate=look)
+    assert seen == [True] * 3
+    assert not is_kept()
 
 
 def test_evaluations_come_when_due_and_after_the_last_step(

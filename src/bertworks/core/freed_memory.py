@@ -5,10 +5,13 @@ system clears every page before it lends it again.
 """
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 from typing import Any
+
+from bertworks.core.environment import chose_malloc
 
 # Names and numbers of glibc's malloc.h.
 TRIM_THRESHOLD, MMAP_THRESHOLD, MMAP_MAX = -1, -3, -4
@@ -19,20 +22,27 @@ LARGEST_THRESHOLD = 32 << 20  # what it comes to by itself where large blocks ar
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Keep what is freed within, so that steps which need as much anew find it there."""
-    tell = _function("mallopt")
-    if tell is None:
-        yield
-        return
-    tell(MMAP_MAX, NO_BLOCKS)  # or each large tensor would be a loan of its own
-    tell(TRIM_THRESHOLD, NEVER)
+    """Keep what is freed within, so that steps which need as much anew find it there.
+
+    It is the whole process that keeps it, until the last of those who want it is done. What a user
+    has told the C library in the environment stays as it is.
+    """
+    with _changing:
+        _keepers.append(None)
+        _tell(_KEEP)
     try:
         yield
     finally:
-        tell(MMAP_MAX, MOST_BLOCKS)
-        tell(MMAP_THRESHOLD, LARGEST_THRESHOLD)
-        tell(TRIM_THRESHOLD, 2 * LARGEST_THRESHOLD)
-        give_back()
+        with _changing:
+            _keepers.pop()
+            if not _keepers:
+                _tell(_USUAL)
+                give_back()
+
+
+def is_kept() -> bool:
+    """Tell whether anybody keeps memory now."""
+    return bool(_keepers)
 
 
 def give_back() -> None:
@@ -40,6 +50,23 @@ def give_back() -> None:
     trim = _function("malloc_trim")
     if trim is not None:
         trim(0)
+
+
+_keepers: list[None] = []
+_changing = Lock()
+_KEEP = {MMAP_MAX: NO_BLOCKS, TRIM_THRESHOLD: NEVER}  # or each large tensor would be a loan
+_USUAL = {
+    MMAP_MAX: MOST_BLOCKS,
+    MMAP_THRESHOLD: LARGEST_THRESHOLD,
+    TRIM_THRESHOLD: 2 * LARGEST_THRESHOLD,
+}
+
+
+def _tell(values: Mapping[int, int]) -> None:
+    tell = _function("mallopt")
+    if tell is not None and not chose_malloc():
+        for name, value in values.items():
+            tell(name, value)
 
 
 @cache

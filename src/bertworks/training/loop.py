@@ -54,7 +54,7 @@ def train(
         heeded_signals(is_nested=plan.is_nested) as stop,  # also while the last files are written
         Saver(run, in_background=machine.device.type == "cuda") as saver,
         _meter(plan, at) as meter,
-        _memory(plan, machine),
+        kept() if machine.device.type == "cpu" else nullcontext(),  # memory, for the next step
         closing(steps),
     ):
         for step, parts, fetch_next in steps:
@@ -135,12 +135,6 @@ def _meter(plan: TrainingPlan, at: Counters) -> AbstractContextManager[Meter]:
     if plan.is_nested:
         return nullcontext(SilentMeter())
     return progress("training", total=plan.steps, unit="steps", already=at.step)
-
-
-def _memory(plan: TrainingPlan, machine: Machine) -> AbstractContextManager[None]:
-    """Let each step on a CPU find the memory that the last one freed."""
-    is_within = plan.is_nested or machine.device.type != "cpu"
-    return nullcontext() if is_within else kept()
 
 
 def _backward(
