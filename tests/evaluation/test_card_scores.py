@@ -76,13 +76,29 @@ def test_the_part_shows_all_scores_and_their_commands(suite: Path, report: Path)
     assert "None were taken." in markdown_page("t", list(read_scores([]).blocks()))
 
 
+def test_a_retrieval_set_has_no_count_of_examples(suite: Path) -> None:
+    task = {"examples": {}, "scores": {"test": [{"ndcg": 0.4}]}, "remarks": [], "failure": None}
+    told = {"rows": [{"task": "cranfield", "metric": "ndcg"}], "tasks": {"cranfield": task}}
+    (suite / "results.json").write_text(json.dumps(told))
+    page = markdown_page("t", list(read_scores([suite]).blocks()))
+    assert "| cranfield, test | ndcg | – | 1 | 0.400 [0.400, 0.400] |" in page
+
+
 def test_other_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match=r"neither results\.json nor scores\.json"):
         read_scores([tmp_path])
 
 
 @pytest.mark.parametrize(
-    "told", [{}, {"rows": 3}, {"rows": [{"task": "a", "metric": "b"}], "tasks": {}}]
+    "told",
+    [
+        {},
+        {"rows": []},
+        {"rows": [], "tasks": []},
+        {"rows": [], "tasks": {"a": {}}},
+        {"rows": 3},
+        {"rows": [{"task": "a", "metric": "b"}], "tasks": {}},
+    ],
 )
 def test_a_table_of_another_form_is_refused(tmp_path: Path, told: object) -> None:
     (tmp_path / "results.json").write_text(json.dumps(told))

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from bertworks.core.errors import UsageError
+from bertworks.core.lineage import Lineage
 from bertworks.evaluation.bias_probe import BiasProbe, probe_bias
 from bertworks.evaluation.model_card import CardNotes, DataNote, ModelCard
 from bertworks.evaluation.run_parts import Speed
@@ -120,7 +121,9 @@ def test_every_key_of_the_notes_is_needed(name: str) -> None:
 
 
 def test_commands_from_the_raw_text_on_stand_before_that_of_the_run() -> None:
-    page = make(before=["bertworks clean raw --out documents", "bertworks tokenize documents"])
+    commands = ["bertworks clean raw --out documents", "bertworks tokenize documents"]
+    page = make(before=Lineage(commands, ["tokenizer"]))
+    assert "What had made tokenizer is not known here." in page
     told = "bertworks clean raw --out documents\nbertworks tokenize documents\n" + RUN["command"]
     assert f"with these commands:\n\n```\n{told}\n```" in page
     assert f"with this command:\n\n```\n{RUN['command']}\n```" in make()

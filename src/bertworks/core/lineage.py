@@ -1,34 +1,71 @@
 """Which commands led to a folder: manifests name what they were made of, and so on to the first."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bertworks.core.artifact import MANIFEST, name_input, read_manifest
+from bertworks.core.artifact import MANIFEST, read_manifest, sha256_of
 from bertworks.core.errors import ArtifactError
+from bertworks.core.file_pairs import is_pair
+from bertworks.core.shipped import shipped_models
 
 
-def commands_behind(manifest: Mapping[str, Any]) -> list[str]:
-    """Return the commands that made the inputs of a folder, each once and the first one first.
+@dataclass
+class Lineage:
+    """The commands behind a folder, each once and the first one first."""
 
-    Inputs that were not made here have none; of those that have gone or changed it is not known.
+    commands: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)  # inputs that have gone or changed since
+    _seen: set[Path] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, manifest: Mapping[str, Any]) -> "Lineage":
+        """Follow the inputs of a folder as far as what made them is known."""
+        found = cls()
+        found._follow(manifest)
+        return found
+
+    def _follow(self, manifest: Mapping[str, Any]) -> None:
+        for told in manifest["inputs"].values():
+            path = _place(told["path"])
+            try:
+                folder = path if path.is_dir() else path.parent
+                if folder in self._seen:
+                    continue
+                before = _manifest_of(folder, path, sha256=told["sha256"])
+            except (ArtifactError, OSError):
+                self.lost.append(told["path"])
+                continue
+            if before is not None:
+                self._seen.add(folder)
+                self._follow(before)
+                self.commands.append(before["command"])
+
+
+def _place(path: str) -> Path:
+    """Return where an input lies: models that come with the package are told by their names."""
+    return shipped_models().get(path, Path(path))
+
+
+def _manifest_of(folder: Path, path: Path, *, sha256: str | None) -> dict[str, Any] | None:
+    """Return the manifest of an input, or of the folder that made it; None: it was made elsewhere.
+
+    What has gone, or is not what it was, is an error.
     """
-    found: dict[str, None] = {}
-    for told in manifest["inputs"].values():
-        before = _manifest_of(Path(told["path"]), sha256=told["sha256"])
-        if before is not None:
-            found |= dict.fromkeys([*commands_behind(before), before["command"]])
-    return list(found)
-
-
-def _manifest_of(path: Path, *, sha256: str) -> dict[str, Any] | None:
-    """Return the manifest of an input, or of the folder that it is a file of."""
-    folder = path if path.is_dir() else path.parent
-    if not (folder / MANIFEST).is_file() or name_input(path)["sha256"] != sha256:
+    if is_pair(path):
+        return None  # two files of parallel lines, which no command writes
+    if not path.exists():
+        raise ArtifactError(f"{path} has gone")
+    if not (folder / MANIFEST).is_file():
         return None
-    try:
-        manifest = read_manifest(folder)
-    except ArtifactError:
-        return None
-    is_part = path == folder or path.relative_to(folder).as_posix() in manifest["files"]
-    return manifest if is_part else None
+    manifest = read_manifest(folder)
+    if path == folder:
+        found = sha256_of(folder / MANIFEST)
+    elif (name := path.relative_to(folder).as_posix()) in manifest["files"]:
+        found = manifest["files"][name]["sha256"]
+    else:
+        return None  # a guest in that folder
+    if found != sha256:
+        raise ArtifactError(f"{path} has changed")
+    return manifest

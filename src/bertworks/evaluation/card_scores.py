@@ -19,7 +19,7 @@ class CardScore:
 
     data: str
     metric: str
-    examples: int
+    examples: int | None  # None: it is of queries, which are not counted
     seeds: int | None  # None: one model was scored, and the range is over examples
     estimate: Estimate
 
@@ -45,7 +45,13 @@ class CardScores:
         yield Table(
             header,
             [
-                (row.data, row.metric, f"{row.examples:,}", str(row.seeds or "–"), row.estimate)
+                (
+                    row.data,
+                    row.metric,
+                    "–" if row.examples is None else f"{row.examples:,}",
+                    str(row.seeds or "–"),
+                    row.estimate,
+                )
                 for row in self.rows
             ],
         )
@@ -65,8 +71,9 @@ def read_scores(folders: Sequence[Path]) -> CardScores:
     for folder in folders:
         if (folder / "results.json").is_file():
             told = read_object(folder / "results.json")
-            rows += _of_suite(told, folder)
-            failed += [name for name, task in told["tasks"].items() if task["failure"]]
+            found, without = _of_suite(told, folder)
+            rows += found
+            failed += without
             commands.append(str(told.get("command", "")))
         elif (folder / "scores.json").is_file():
             manifest = read_manifest(folder)
@@ -80,21 +87,24 @@ def read_scores(folders: Sequence[Path]) -> CardScores:
     return CardScores(tuple(rows), tuple(commands), tuple(failed))
 
 
-def _of_suite(told: dict[str, Any], folder: Path) -> Iterator[CardScore]:
-    """Yield the scores by which a suite is told, of every task and part that has them."""
+def _of_suite(told: dict[str, Any], folder: Path) -> tuple[list[CardScore], list[str]]:
+    """Return the scores by which a suite is told, and the tasks that have none."""
+    rows = []
     try:
+        failed = [name for name, task in told["tasks"].items() if task["failure"]]
         for name, metric in ((row["task"], row["metric"]) for row in told["rows"]):
             task = told["tasks"][name]
             for part, by_seed in task["scores"].items():
                 values = [float(scores[metric]) for scores in by_seed if metric in scores]
                 if values:  # not every set has a test part
                     found = Estimate(metric, fmean(values), min(values), max(values))
-                    examples = task["examples"][part]
-                    yield CardScore(f"{name}, {part}", metric, examples, len(values), found)
+                    examples = task["examples"].get(part)
+                    rows.append(CardScore(f"{name}, {part}", metric, examples, len(values), found))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ArtifactError(
             f"{folder / 'results.json'} is no table of a suite ({error!r}); run it again"
         ) from error
+    return rows, failed
 
 
 def _of_file(told: dict[str, Any], manifest: dict[str, Any], folder: Path) -> Iterator[CardScore]:

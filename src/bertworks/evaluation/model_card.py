@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from bertworks.core.errors import UsageError
+from bertworks.core.lineage import Lineage
 from bertworks.evaluation.full_report import Part
 from bertworks.evaluation.markdown_page import markdown_page
 from bertworks.evaluation.report_blocks import Block, Code, Heading, Table, Text, number
@@ -61,7 +62,7 @@ class ModelCard:
     notes: CardNotes
     model: Mapping[str, Any]  # its manifest
     run: Mapping[str, Any]  # the manifest of the run that trained it
-    before: Sequence[str] = ()  # the commands that made what the run learned from
+    before: Lineage = field(default_factory=Lineage)  # what made that which the run learned from
     training: Part | None = None  # how long the run took
     compared: Mapping[str, Any] | None = None  # with what it was before its weights were rounded
     parts: Sequence[Part]  # scores, speed and the probe, as reports have them
@@ -96,10 +97,12 @@ class ModelCard:
         rows = [(one.name, one.about, one.license) for one in self.notes.data]
         yield Table(("text", "what it is", "licence"), rows)
         yield Heading("Recipe")
-        commands = [*self.before, self.run["command"]]
-        words = "these commands" if self.before else "this command"
+        commands = [*self.before.commands, self.run["command"]]
+        words = "these commands" if len(commands) > 1 else "this command"
         yield Text(f"Made by bertworks {self.run['version']} with {words}:")
         yield Code("\n".join(commands))
+        if lost := ", ".join(self.before.lost):
+            yield Text(f"What had made {lost} is not known here.")
         told = [(key, _shown(value)) for key, value in self.run["settings"].items()]
         yield Table(("setting", "value"), [row for row in told if row[1] != "–"])
         if self.training is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from bertworks.core.artifact import open_artifact, read_manifest, read_object, refuse_overwriting
 from bertworks.core.errors import ArtifactError, UsageError
-from bertworks.core.lineage import commands_behind
+from bertworks.core.lineage import Lineage
 from bertworks.core.progress import say
 from bertworks.evaluation.bias_probe import PROBES, BiasProbe, Chances, probe_bias
 from bertworks.evaluation.card_scores import read_scores
@@ -32,6 +32,9 @@ def run(settings: CardSettings) -> dict[str, Any]:
     manifest = open_artifact(settings.model, "model")
     trained = settings.run or settings.model
     made = read_manifest(trained)
+    before = Lineage.of(made)
+    for path in before.lost:
+        say(f"warning: {path} has gone or changed, so the card does not tell what had made it")
     facts = facts_of(settings.model)
     predictor = load(settings.model, **vars(settings.machine))
     probe = _probe(settings, notes, predictor)
@@ -45,7 +48,7 @@ def run(settings: CardSettings) -> dict[str, Any]:
         notes=notes,
         model=manifest,
         run=made,
-        before=commands_behind(made),
+        before=before,
         training=_training(trained),
         compared=read_object(compared) if compared.is_file() else None,
         parts=parts,
