@@ -13,6 +13,7 @@ CATS = "The first cat sleeps here. The second cat runs away. The third cat eats 
 DOGS = "One dog barks at night. Two dogs bark at noon."
 DOCUMENT = Document((CATS, "A heading.", DOGS))
 FIRST, SECOND, THIRD, _ = split_sentences(CATS)
+ONE, TWO = split_sentences(DOGS)
 
 
 def draw(
@@ -23,26 +24,25 @@ def draw(
 
 
 def test_neighbours_follow_each_other_in_one_paragraph() -> None:
-    assert draw("neighbours") == [
-        (FIRST, SECOND),
-        (SECOND, THIRD),
-        ("One dog barks at night.", "Two dogs bark at noon."),
-    ]
+    found = {texts for seed in range(20) for texts in draw("neighbours", seed=seed)}
+    assert found == {(FIRST, SECOND), (SECOND, THIRD), (ONE, TWO)}
 
 
 def test_a_context_is_what_stands_around_a_sentence_and_may_be_short() -> None:
-    assert draw("context") == [
+    found = {texts for seed in range(40) for texts in draw("context", seed=seed)}
+    assert found == {
         (FIRST, f"{SECOND} {THIRD}"),
         (SECOND, f"{FIRST} {THIRD} Stop now!"),
         (THIRD, f"{FIRST} {SECOND} Stop now!"),
-        ("One dog barks at night.", "Two dogs bark at noon."),
-        ("Two dogs bark at noon.", "One dog barks at night."),
-    ]
+        (ONE, TWO),
+        (TWO, ONE),
+    }
 
 
 def test_a_chinese_context_has_no_spaces_of_ours() -> None:
-    found = draw("context", Document(("一只猫在睡觉。两只狗在跑。三只鸟在唱歌。",)))
-    assert found[1] == ("两只狗在跑。", "一只猫在睡觉。三只鸟在唱歌。")
+    document = Document(("一只猫在睡觉。两只狗在跑。三只鸟在唱歌。",))
+    found = {texts for seed in range(20) for texts in draw("context", document, seed=seed)}
+    assert ("两只狗在跑。", "一只猫在睡觉。三只鸟在唱歌。") in found
 
 
 def test_sentences_alone_are_neither_too_short_nor_too_long() -> None:
@@ -53,16 +53,21 @@ def test_sentences_alone_are_neither_too_short_nor_too_long() -> None:
     assert draw("sentences", shortest=6) == []
 
 
-def test_a_sentence_that_comes_twice_is_taken_once() -> None:
-    twice = Document((f"{FIRST} {SECOND}", f"{FIRST} {THIRD}"))
-    assert len(draw("neighbours", twice)) == 1
+@pytest.mark.parametrize("kind", ["neighbours", "context", "sentences"])
+def test_what_stands_in_one_row_stands_in_no_other_nor_beside_itself(kind: PairKind) -> None:
+    again = Document((CATS, f"{FIRST} {FIRST} {FIRST}", f"{FIRST} {THIRD}", DOGS))
+    for seed in range(20):
+        rows = draw(kind, again, seed=seed)
+        texts = [text for row in rows for text in row]
+        assert rows
+        assert sum(one in other for one in texts for other in texts) == len(texts)
 
 
 @pytest.mark.parametrize("kind", ["neighbours", "context", "sentences"])
 def test_no_more_are_taken_than_wanted_and_chance_chooses_which(kind: PairKind) -> None:
     drawn = {tuple(draw(kind, per_document=1, seed=seed)) for seed in range(40)}
     assert all(len(texts) == 1 for texts in drawn)
-    assert {texts for (texts,) in drawn} == set(draw(kind))
+    assert len(drawn) > 2
 
 
 @given(st.lists(st.text("ab .?。猫\n"), max_size=4), st.integers(0, 3))
@@ -73,4 +78,6 @@ def test_every_text_stands_in_the_document_and_seeds_decide(
     for kind in ("neighbours", "context", "sentences"):
         found = draw(kind, document, seed=seed, shortest=1)
         assert found == draw(kind, document, seed=seed, shortest=1)
-        assert all(texts[0] in document.text and all(texts) for texts in found)
+        is_whole = [text in document.text for texts in found for text in texts]
+        assert all(is_whole[:: 2 if kind == "context" else 1])  # a context has a gap
+        assert all(map(all, found))

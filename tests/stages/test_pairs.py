@@ -10,7 +10,7 @@ import pytest
 from bertworks.core.artifact import open_artifact
 
 Run = Callable[..., Any]
-TEXT = "The first cat sleeps here. The second cat runs away. The third cat eats fish.\n\n"
+TEXT = "The first cat sleeps here. The second cat runs away.\nThe third cat eats fish.\n\n"
 OTHER = "One old dog barks at night. Two young dogs bark at noon.\n"
 
 
@@ -33,14 +33,15 @@ def test_what_was_there_already_is_not_taken_again(text: Path, command: Run) -> 
     assert json.loads(ended.out) == {
         "pairs": str(out / "pairs.jsonl"),
         "documents": 3,
-        "rows": 3,
+        "rows": 2,
         "bad_rows": 0,
     }
     assert rows(out)[0] == {
         "text": "The first cat sleeps here.",
         "text_b": "The second cat runs away.",
     }
-    assert open_artifact(out, "pairs")["settings"]["kind"] == "neighbours"
+    manifest = open_artifact(out, "pairs")
+    assert (manifest["settings"]["kind"], manifest["seed"]) == ("neighbours", 0)
 
 
 def test_sentences_alone_have_one_column(text: Path, command: Run) -> None:
@@ -53,7 +54,8 @@ def test_sentences_alone_have_one_column(text: Path, command: Run) -> None:
 def test_the_same_seed_takes_the_same(text: Path, command: Run) -> None:
     found = {}
     for seed, name in ((1, "a"), (1, "b"), (2, "c"), (3, "d"), (4, "e")):
-        command("pairs", text, "--per-document", 1, "--seed", seed, "--out", text.parent / name)
+        one = ["--kind", "sentences", "--per-document", 1, "--seed", seed]
+        command("pairs", text, *one, "--out", text.parent / name)
         found[name] = rows(text.parent / name)
     assert found["a"] == found["b"]
     assert any(found[name] != found["a"] for name in "cde")

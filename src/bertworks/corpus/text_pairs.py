@@ -26,15 +26,19 @@ class PairMaker:
     longest: int = 60
 
     def draw(self, document: Document, random: np.random.Generator) -> list[Texts]:
-        """Return some texts of a document, in their order; no sentence comes first in two."""
+        """Return some texts of a document, in their order; what is in one row is in no other.
+
+        Nor is a text in its own partner: rows are told apart from each other when they are learned.
+        """
         texts = [one for paragraph in document.paragraphs for one in self._take(paragraph)]
-        found: dict[str, int] = {}
+        found: dict[int, Texts] = {}
         for place in random.permutation(len(texts)).tolist():
             if len(found) == self.per_document:
                 break
-            if self._counts(texts[place]):
-                found.setdefault(texts[place][0], place)
-        return [texts[place] for place in sorted(found.values())]
+            rows = (texts[place], *found.values())
+            if self._counts(texts[place]) and not any(_overlap(texts[place], row) for row in rows):
+                found[place] = texts[place]
+        return [found[place] for place in sorted(found)]
 
     def _take(self, paragraph: str) -> Iterable[Texts]:
         sentences = split_sentences(paragraph)
@@ -51,6 +55,13 @@ class PairMaker:
         sentences = texts[:1] if self.kind == "context" else texts
         lengths = (count_words(sentence)[0] for sentence in sentences)
         return all(self.shortest <= length <= self.longest for length in lengths)
+
+
+def _overlap(texts: Texts, others: Texts) -> bool:
+    """Tell whether a text of one row stands in one of another, or in its own partner."""
+    if texts is others:
+        return len(texts) > 1 and (texts[0] in texts[1] or texts[1] in texts[0])
+    return any(one in other or other in one for one in texts for other in others)
 
 
 def _contexts(paragraph: str, sentences: list[str]) -> Iterator[Texts]:

@@ -29,43 +29,45 @@ def run(settings: PairsSettings) -> dict[str, Any]:
     origin = Origin(
         command=as_command("pairs", settings),
         settings=as_json(settings),
+        seed=settings.seed,
         inputs={str(file): file for file in files},
     )
     with saving(settings.out, kind="pairs", origin=origin) as folder:
-        num_rows = 0
+        num_documents = num_rows = 0
         with (folder / "pairs.jsonl").open("w", encoding="utf-8") as file:
-            for texts in _draw(files, quarantine, settings):
-                row = dict(zip(COLUMNS, texts, strict=False))
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
-                num_rows += 1
+            for rows in _draw(files, quarantine, settings):
+                lines = [dict(zip(COLUMNS, texts, strict=False)) for texts in rows]
+                file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+                num_documents, num_rows = num_documents + 1, num_rows + len(rows)
         quarantine.check()
         if not num_rows:
             raise DataError(
-                f"{settings.text[0]} holds no sentences of {settings.shortest} to "
-                f"{settings.longest} words that could be taken; give more text or other limits"
+                f"the text holds no sentences of {settings.shortest} to {settings.longest} words "
+                "that could be taken; give more text or other limits"
             )
         quarantine.write(folder)
     if summary := quarantine.summary():
         say(f"warning: {summary}")
     return {
         "pairs": str(settings.out / "pairs.jsonl"),
-        "documents": quarantine.num_good,
+        "documents": num_documents,
         "rows": num_rows,
         "bad_rows": quarantine.num_bad,
     }
 
 
-def _draw(files: list[Path], quarantine: Quarantine, settings: PairsSettings) -> Iterator[Texts]:
-    """Yield what is taken from the documents; what was there already is passed over."""
+def _draw(
+    files: list[Path], quarantine: Quarantine, settings: PairsSettings
+) -> Iterator[list[Texts]]:
+    """Yield what is taken from each document; what was there already is passed over."""
     maker = PairMaker(
         settings.kind, settings.per_document, shortest=settings.shortest, longest=settings.longest
     )
     seen: set[int] = set()
     with progress("taking pairs", total=None, unit="MB") as meter:
         for number, document in enumerate(read_documents(files, quarantine)):
-            for texts in maker.draw(document, random_at(settings.seed, "pairs", number)):
-                key = derive(0, texts[0])  # eight bytes a text, whatever its length
-                if key not in seen:
-                    seen.add(key)
-                    yield texts
+            drawn = maker.draw(document, random_at(settings.seed, "pairs", number))
+            new = {derive(0, texts[0]): texts for texts in drawn}  # a number, however long a text
+            yield [texts for key, texts in new.items() if key not in seen]
+            seen |= new.keys()
             meter.advance(document.num_bytes / 1e6)
