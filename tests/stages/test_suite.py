@@ -266,9 +266,10 @@ def test_every_fine_tuning_gets_what_it_is_told_besides(runs: list[Told]) -> Non
     [
         ("layer-decay=2", "layer_decay is '2', but it must be a number above 0 and at most 1"),
         ("layers=2", "finetune has no setting 'layers'"),
-        ("crf", "--finetune takes settings as layer-decay=0.8; got 'crf'"),
-        ("crf=yes", "--finetune takes settings as layer-decay=0.8; got 'crf=yes'"),
-        ("choose-by=f1", "--finetune cannot have 'choose-by=f1': a suite sets that; leave it out"),
+        ("dropout", "as layer-decay=0.8, and no switches; got 'dropout'"),
+        ("crf=yes", "as layer-decay=0.8, and no switches; got 'crf=yes'"),
+        ("lr=1", "--finetune cannot have 'lr=1': a suite has its own way for it; leave it out"),
+        ("max-answer=3", "--finetune max-answer=3: cola, sst2, mrpc, stsb, rte, wnli, qnli cannot"),
     ],
 )
 def test_what_no_fine_tuning_can_be_told_is_refused_before_the_first(
@@ -276,6 +277,25 @@ def test_what_no_fine_tuning_can_be_told_is_refused_before_the_first(
 ) -> None:
     assert reason in command(*words, "--finetune", word).refusal(2)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_told_twice(words: list[Any], command: Run) -> None:
+    twice = ["layer-decay=0.5", "layer_decay=0.6"]
+    said = command(*words, "--finetune", *twice).refusal(2)
+    assert "cannot have 'layer_decay=0.6': it stands there twice" in said
+
+
+def test_a_suite_that_was_begun_before_a_setting_was_there_goes_on(
+    words: list[Any], tmp_path: Path, command: Run
+) -> None:
+    only = ["--only", "qnli"]  # whose files are missing
+    command(*words, *only)
+    (mark,) = tmp_path.rglob("suite.json")
+    begun = json.loads(mark.read_text())
+    del begun["settings"]["finetune"]
+    mark.write_text(json.dumps(begun))
+    ended = command(*words, *only, "--resume", "auto")
+    assert "was begun with" not in ended.err
 
 
 def test_a_seed_that_comes_apart_is_told_and_does_not_fail_its_task(

@@ -143,8 +143,10 @@ def first_change(
     """
     before, now = begun["settings"], origin.settings
     for key in now:
-        if key not in free and before.get(key) != now[key]:
-            found = f"{folder} was begun with {key} = {before.get(key)!r}, now {now[key]!r}"
+        # One that was not there yet and is empty or off changes nothing.
+        was = before.get(key) if key in before or now[key] else now[key]
+        if key not in free and was != now[key]:
+            found = f"{folder} was begun with {key} = {was!r}, now {now[key]!r}"
             return f"{found}; resume with the same settings"
     for name, path in origin.inputs.items():
         if begun["inputs"].get(name, {}).get("sha256") != name_input(path)["sha256"]:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from bertworks.core.artifact import MANIFEST, Origin, first_change, read_object, refuse_existing
 from bertworks.core.errors import BertworksError, TrainingError, UsageError
@@ -33,12 +33,14 @@ from bertworks.interop.hugging_face import open_folder
 from bertworks.interop.sentence_transformers import encoder_folder
 from bertworks.stages.setting_groups import MachineSettings, SuiteSettings
 from bertworks.stages.settings import EvaluateSettings, FinetuneSettings
-from bertworks.tasks.catalog import KINDS
+from bertworks.stages.task_settings import TaskSettings
+from bertworks.tasks.catalog import KINDS, takes
 
 MAY_CHANGE = {"only", "resume", "device", "threads", "backend"}  # from one run to the next
 CHECKPOINT_EVERY = 500
-ITS_OWN = {  # what a suite tells finetune by itself
+ITS_OWN = {  # what a suite tells finetune by itself, or takes by a flag of its own
     *("model", "size", "task", "tasks", "train", "dev", "columns", "out", "longest", "choose_by"),
+    *("epochs", "lr"),
     *("seed", "seeds", "checkpoint_every", "resume", "device", "precision", "threads"),
 }
 COMMAND = "bertworks.cli.child"  # in a process that does not outlive this one
@@ -54,7 +56,7 @@ def run_suite(settings: EvaluateSettings) -> dict[str, Any]:
     """Fine-tune and score each task of a suite; the failure of one does not lose the others."""
     _refuse_other_flags(settings)
     tasks = _chosen(settings.suites)
-    told_finetune(settings.suites.finetune)
+    told_finetune(settings.suites.finetune, tasks)
     reads = open_folder(encoder_folder(settings.model)).config.max_positions
     _claim(settings)
     failures: dict[str, TaskResult] = {}
@@ -81,20 +83,33 @@ def refuse_flags(chosen: SuiteSettings) -> None:
             raise UsageError(f"{setting.flag} is for suites; name one with --suite")
 
 
-def told_finetune(words: Sequence[str]) -> dict[str, str]:
-    """Return the settings that every fine-tuning gets besides, by flag; wrong ones are named."""
-    kinds = {setting.name: setting.kind for setting in settings_of(FinetuneSettings)}
-    switches = {name for name, kind in kinds.items() if bool in (kind, *get_args(kind))}
-    found = {}
+def told_finetune(words: Sequence[str], tasks: Mapping[str, SuiteTask]) -> dict[str, str]:
+    """Return the settings that every fine-tuning gets besides, by flag.
+
+    What finetune does not know, a suite decides, or one of the tasks does not have, is an error.
+    """
+    settings = {setting.name: setting for setting in settings_of(FinetuneSettings)}
+    of_tasks = {setting.name for setting in settings_of(TaskSettings)}
+    found: dict[str, str] = {}
     for word in words:
         name, sign, value = word.partition("=")
-        name = name.replace("-", "_")
-        if name in ITS_OWN:
-            raise UsageError(f"--finetune cannot have {word!r}: a suite sets that; leave it out")
-        if not sign or name in switches:
-            raise UsageError(f"--finetune takes settings as layer-decay=0.8; got {word!r}")
+        key, name = name.replace("_", "-"), name.replace("-", "_")
+        if name in ITS_OWN or key in found:
+            reason = "it stands there twice" if key in found else "a suite has its own way for it"
+            raise UsageError(f"--finetune cannot have {word!r}: {reason}; leave it out")
+        if not sign or (name in settings and settings[name].is_switch):
+            raise UsageError(
+                f"--finetune takes numbers and words, as layer-decay=0.8, and no switches; "
+                f"got {word!r}"
+            )
         read_values(FinetuneSettings, {name: value}, where="finetune")
-        found[name.replace("_", "-")] = value
+        without = [task for task, row in tasks.items() if row.kind and not takes(row.kind, name)]
+        if name in of_tasks and without:
+            raise UsageError(
+                f"--finetune {word}: {', '.join(without)} cannot be told that; choose others by "
+                "--only"
+            )
+        found[key] = value
     return found
 
 
@@ -183,7 +198,7 @@ class _Runner:
             "seed": seed,
             "checkpoint-every": CHECKPOINT_EVERY,
             "resume": "auto",
-            **told_finetune(self.chosen.finetune),
+            **told_finetune(self.chosen.finetune, {self.name: task}),
         }
         self._command("finetune", flags, made=out)
         for name in ("checkpoints", "best"):  # several times as large as the model

@@ -169,6 +169,11 @@ def make_task(
     return task.with_temperature(known) if known and isinstance(task, Tempered) else task
 
 
+def takes(kind: str, setting: str) -> bool:
+    """Tell whether tasks of a kind have a setting."""
+    return setting in KINDS[kind].settings + KINDS[kind].plain
+
+
 def learn_task(
     kind: str,
     examples: Sequence[Any],
@@ -186,7 +191,7 @@ def learn_task(
         known = ", ".join(name for name, row in KINDS.items() if row.learn)
         raise UsageError(f"there is no task {kind!r} to fine-tune on; the tasks are {known}")
     for setting in settings:
-        if setting not in row.settings + row.plain:
+        if not takes(kind, setting):
             flag = "--" + setting.replace("_", "-")
             raise UsageError(f"the task {kind} has no setting {flag}; leave it out")
     told = {name: value for name, value in settings.items() if name in row.settings}
