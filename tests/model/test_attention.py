@@ -357,3 +357,27 @@ def test_looking_across_equals_the_plain_formula_forward_and_backward(
         found = with_gradients(across, (q, k, v), sight, dropout=rate)
         for ours, plain in zip(found, expected, strict=True):
             torch.testing.assert_close(ours, plain, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_on_a_cpu_half_precision_is_learned_in_whole(rate: float) -> None:
+    lengths, others = (5, 3, 3), (4, 7, 2)
+    sight = Sight(Layout.of(lengths))
+
+    def learn(dtype: torch.dtype) -> list[Tensor]:
+        qkv, kv = (
+            torch.stack(draw_qkv(texts, seed), dim=1).bfloat16().to(dtype).requires_grad_()
+            for seed, texts in enumerate((lengths, others))
+        )
+        q = qkv[:, 0].detach().requires_grad_()
+        across = Across(kv[:, 1:], Layout.of(lengths), Layout.of(others))
+        torch.manual_seed(5)
+        # Half precision is what autocast makes of the vectors, and would make of their products.
+        with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
+            gathered = [attend(qkv, sight, dropout=rate), across.attend(q, dropout=rate)]
+        assert all(one.dtype == dtype for one in gathered)
+        torch.cat(gathered).float().sum().backward()
+        return [*gathered, qkv.grad, q.grad, kv.grad]
+
+    for half, whole in zip(learn(torch.bfloat16), learn(torch.float32), strict=True):
+        torch.testing.assert_close(half, whole.bfloat16(), atol=0, rtol=2**-7)

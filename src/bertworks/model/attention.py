@@ -1,6 +1,6 @@
 """Attention over texts that lie end to end: the only module that knows kernels."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 
@@ -83,6 +83,9 @@ def attend(qkv: Tensor, sight: Sight | Recall, *, dropout: float = 0.0) -> Tenso
     """Let every token look at the tokens of its own text, [T, 3, H, K] -> [T, H, K]."""
     if isinstance(sight, Recall):
         return sight.attend(qkv)
+    if _learns_slowly(qkv):
+        with torch.autocast("cpu", enabled=False):
+            return attend(qkv.float(), sight, dropout=dropout).to(qkv.dtype)
     is_half = qkv.is_cuda and qkv.dtype in (torch.bfloat16, torch.float16)
     is_plain = sight.scores is None and sight.prefixes is None and sight.kept is None
     if is_half and is_plain:
@@ -111,6 +114,10 @@ class Across:
         """Let every token look at the text that is read, [T, H, K] -> [T, H, K]."""
         if q.is_cuda and q.dtype in (torch.bfloat16, torch.float16):
             return attend_across_on_gpu(q, self.kv, self.readers, self.read, dropout=dropout)
+        if _learns_slowly(q):
+            with torch.autocast("cpu", enabled=False):
+                whole = replace(self, kv=self.kv.float())
+                return whole.attend(q.float(), dropout=dropout).to(q.dtype)
         own, others = ([n * pair[side] for n, *pair in self._runs] for side in (0, 1))
         parts = zip(q.split(own), *(x.split(others) for x in self.kv.unbind(1)), strict=True)
         gathered = []
@@ -224,6 +231,11 @@ def plain_weights(q: Tensor, k: Tensor, sight: Sight) -> list[Tensor]:
             weights = weights.masked_fill(is_ahead, float("-inf"))
         found.append(weights.softmax(-1))
     return found
+
+
+def _learns_slowly(vectors: Tensor) -> bool:
+    """Tell whether a CPU would go back through small products in half precision, which is slow."""
+    return vectors.requires_grad and vectors.dtype == torch.bfloat16 and not vectors.is_cuda
 
 
 def _scores(sight: Sight, texts: slice, length: int, *, like: Tensor) -> Tensor | None:
