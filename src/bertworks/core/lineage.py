@@ -17,7 +17,7 @@ class Lineage:
 
     commands: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)  # inputs that have gone or changed since
-    _seen: set[Path] = field(default_factory=set)
+    _seen: set[Path] = field(default_factory=set, repr=False, compare=False)
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any]) -> "Lineage":
