@@ -281,14 +281,17 @@ def test_what_is_no_http_is_refused_as_all_else_is(address: Any, sent: bytes) ->
         assert odd.recv(100) == b""
 
 
-def test_who_reads_nothing_is_hung_up_on_and_who_reads_slowly_is_not(address: Any) -> None:
+def test_who_reads_nothing_is_hung_up_on_and_who_reads_slowly_is_not(
+    address: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PatientProtocol, "reading_patience", 1.5)  # a busy machine reads late
     request = b"GET /much HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
     lines = [socket.create_connection(address, timeout=10) for _ in range(2)]
     with closing(lines[0]) as lazy, closing(lines[1]) as slow:
         for line in lines:
             line.sendall(request)
         for _ in range(5):
-            time.sleep(0.2)  # together longer than the patience with a reader
+            time.sleep(0.4)  # together longer than the patience with a reader
             assert _read(slow, 4 << 20) == 4 << 20
         assert _read(slow, 64 << 20) > 12 << 20
         assert _read(lazy, 64 << 20) < 32 << 20
