@@ -35,9 +35,10 @@ class PairMaker:
         for place in random.permutation(len(texts)).tolist():
             if len(found) == self.per_document:
                 break
-            rows = (texts[place], *found.values())
-            if self._counts(texts[place]) and not any(_overlap(texts[place], row) for row in rows):
-                found[place] = texts[place]
+            row = texts[place]
+            beside = [(row[:1], row[1:]), *((row, other) for other in found.values())]
+            if self._counts(row) and not any(_overlap(*both) for both in beside):
+                found[place] = row
         return [found[place] for place in sorted(found)]
 
     def _take(self, paragraph: str) -> Iterable[Texts]:
@@ -58,9 +59,7 @@ class PairMaker:
 
 
 def _overlap(texts: Texts, others: Texts) -> bool:
-    """Tell whether a text of one row stands in one of another, or in its own partner."""
-    if texts is others:
-        return len(texts) > 1 and (texts[0] in texts[1] or texts[1] in texts[0])
+    """Tell whether one of some texts stands in one of others, or the other way round."""
     return any(one in other or other in one for one in texts for other in others)
 
 
