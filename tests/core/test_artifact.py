@@ -24,22 +24,23 @@ from bertworks.core.artifact import (
     refuse_overwriting,
     saving,
     sha256_of,
+    sweep_leftovers,
 )
 from bertworks.core.errors import ArtifactError, UsageError
 
 FILES = {"one.bin": b"\x00\x01\x02\x03\x04", "inner/two.txt": "zwölf 字\n".encode(), "empty": b""}
 
 
-def save(folder: Path, files: dict[str, bytes] = FILES, *, replacing: bool = False) -> None:
+def save(folder: Path, files: dict[str, bytes] = FILES) -> None:
     origin = Origin(command="bertworks make", settings={"size": 7, "rate": 0.1}, seed=3)
-    with saving(folder, kind="report", origin=origin, replacing=replacing) as temporary:
+    with saving(folder, kind="report", origin=origin) as temporary:
         for name, data in files.items():
             (temporary / name).parent.mkdir(exist_ok=True)
             (temporary / name).write_bytes(data)
 
 
 def save_half(folder: Path, failure: BaseException) -> None:
-    with saving(folder, kind="report", origin=Origin(), replacing=True) as temporary:
+    with saving(folder, kind="report", origin=Origin()) as temporary:
         (temporary / "one.bin").write_bytes(b"half")
         raise failure
 
@@ -53,6 +54,15 @@ def contents(folder: Path) -> dict[str, bytes]:
 def folder(tmp_path: Path) -> Path:
     """Save one artifact alone in its parent folder."""
     save(tmp_path / "made")
+    return tmp_path / "made"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Make a folder alone in its parent folder that holds something, and is no artifact yet."""
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "one.bin").write_bytes(b"old")
+    (tmp_path / "made" / "log.jsonl").write_bytes(b"{}\n")
     return tmp_path / "made"
 
 
@@ -106,36 +116,33 @@ def test_a_failure_inside_the_block_leaves_no_trace(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stop", [RuntimeError, KeyboardInterrupt, SystemExit])
-def test_a_failure_while_replacing_leaves_the_old_state(
-    folder: Path, stop: type[BaseException]
-) -> None:
-    before = contents(folder.parent)
+def test_a_failure_leaves_the_old_state(run: Path, stop: type[BaseException]) -> None:
+    before = contents(run.parent)
     with pytest.raises(stop):
-        save_half(folder, stop())
-    assert contents(folder.parent) == before
-    assert is_whole(folder, "report")
+        save_half(run, stop())
+    assert contents(run.parent) == before
 
 
-def test_a_full_disk_is_one_sentence_and_leaves_the_old_state(folder: Path) -> None:
-    before = contents(folder.parent)
+def test_a_full_disk_is_one_sentence_and_leaves_the_old_state(run: Path) -> None:
+    before = contents(run.parent)
     with pytest.raises(ArtifactError, match=r"cannot write .*made: No space left .*--out"):
-        save_half(folder, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
-    assert contents(folder.parent) == before
+        save_half(run, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+    assert contents(run.parent) == before
 
 
 def test_a_disk_that_fails_to_sync_leaves_the_old_state(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(handle: int) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    before = contents(folder.parent)
+    before = contents(run.parent)
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(ArtifactError, match="Input/output error"):
-        save(folder, replacing=True)
+        save(run)
     with pytest.raises(ArtifactError, match="Input/output error"):
-        save(folder.parent / "other")
-    assert contents(folder.parent) == before
+        save(run.parent / "other")
+    assert contents(run.parent) == before
 
 
 def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
@@ -293,13 +300,6 @@ def test_a_folder_with_anything_in_it_is_refused_before_work_begins(tmp_path: Pa
         refuse_existing(tmp_path)
 
 
-def test_replacing_leaves_only_the_new_artifact(folder: Path) -> None:
-    save(folder, {"one.bin": b"new"}, replacing=True)
-    assert (folder / "one.bin").read_bytes() == b"new"
-    assert list(open_artifact(folder, "report")["files"]) == ["one.bin"]
-    assert [path.name for path in folder.parent.iterdir()] == ["made"]
-
-
 def test_a_run_folder_becomes_an_artifact_and_keeps_what_it_holds(tmp_path: Path) -> None:
     run = tmp_path / "run"
     (run / "checkpoints").mkdir(parents=True)
@@ -315,21 +315,22 @@ def test_a_run_folder_becomes_an_artifact_and_keeps_what_it_holds(tmp_path: Path
 
 
 def test_moving_into_a_run_folder_is_not_whole_until_its_end(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replace = Path.replace
     moved: list[str] = []
 
     def checking_replace(path: Path, target: Path) -> Path:
-        assert not is_whole(folder, "report")
+        assert not is_whole(run, "report")
         moved.append(target.name)
         return replace(path, target)
 
     monkeypatch.setattr(Path, "replace", checking_replace)
-    save(folder, {"one.bin": b"new", "z": b"after the manifest by name"}, replacing=True)
+    save(run, {"one.bin": b"new", "z": b"after the manifest by name"})
     assert sorted(moved[:-1]) == ["one.bin", "z"]
     assert moved[-1] == MANIFEST
-    assert is_whole(folder, "report")
+    assert is_whole(run, "report")
+    assert contents(run)["one.bin"] == b"new"
 
 
 def test_the_current_folder_can_be_the_target(
@@ -347,14 +348,45 @@ def test_leftovers_of_dead_processes_are_swept_and_of_living_ones_kept(tmp_path:
         [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
     )
     dead = tmp_path / f".made.tmp-{int(child.stdout)}"
-    nonsense = tmp_path / ".made.tmp-x"
     alive = tmp_path / f".made.tmp-{os.getppid()}"
     neighbour = tmp_path / f".other.tmp-{int(child.stdout)}"
-    for leftover in (dead, nonsense, alive, neighbour):
+    for leftover in (dead, alive, neighbour):
         leftover.mkdir()
         (leftover / "half").write_text("written")
     save(tmp_path / "made")
     assert {path.name for path in tmp_path.iterdir()} == {"made", alive.name, neighbour.name}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".made.tmp-notes",
+        ".made.tmp-",
+        ".made.tmp-99999999999999999999",
+        ".made.tmp-1x",
+        ".made.tmp-²",
+    ],
+)
+def test_what_no_process_has_left_is_not_swept(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    save(tmp_path / "made")
+    sweep_leftovers(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"made", name}
+
+
+@pytest.mark.parametrize("name", ["run[1]", "a*", "?", "two\nlines", "made.tmp-7"])
+def test_leftovers_are_swept_whatever_the_name_is(tmp_path: Path, name: str) -> None:
+    for leftover in (f".{name}.tmp-999999999", ".ab.tmp-999999999", ".run1.tmp-999999999"):
+        (tmp_path / leftover).mkdir()
+    save(tmp_path / name)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        name,
+        ".ab.tmp-999999999",
+        ".run1.tmp-999999999",
+    }
+    sweep_leftovers(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    sweep_leftovers(tmp_path / "missing")
 
 
 def test_a_copied_folder_stays_whole(folder: Path) -> None:

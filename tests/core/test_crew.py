@@ -11,7 +11,7 @@ from torch import Tensor
 
 from bertworks.core import crew as module
 from bertworks.core.crew import Crew, joined
-from bertworks.core.errors import UsageError
+from bertworks.core.errors import FoundError, InterruptedRunError, UsageError
 from bertworks.core.progress import progress, say
 
 SHAPES = ((3, 5), (7,), (2, 1, 3), (1,))
@@ -59,6 +59,23 @@ def refuse(crew: Crew) -> None:
         raise UsageError("this cannot be meant")
 
     crew.lead(fail)
+
+
+def fail_in_other_ways(crew: Crew) -> list[Any]:
+    def fail(error: Exception) -> None:
+        raise error
+
+    found = []
+    for error in (
+        PermissionError(13, "Permission denied", "runs/a"),
+        FoundError("nothing fits", result={"rows": 0}),
+        InterruptedRunError("it was ended", signal_number=15),
+    ):
+        try:
+            crew.lead(lambda error=error: fail(error))
+        except Exception as told:
+            found.append([type(told).__name__, str(told), getattr(told, "exit_code", None)])
+    return [*found, crew.sum([1.0])]
 
 
 def speak(crew: Crew) -> None:
@@ -124,7 +141,28 @@ def test_tensors_are_summed_whatever_their_shapes(crews: Any) -> None:
 
 def test_the_error_of_the_first_is_that_of_all(crews: Any) -> None:
     members = crews.run(refuse, size=2)
-    assert [member.result for member in members] == ["UsageError: this cannot be meant"] * 2
+    assert [member.result for member in members] == [
+        "UsageError: this cannot be meant",
+        "BertworksError: this cannot be meant",
+    ]
+
+
+def test_whatever_fails_in_the_first_is_told_to_all(crews: Any) -> None:
+    first, second = (member.result for member in crews.run(fail_in_other_ways, size=2))
+    denied = "[Errno 13] Permission denied: 'runs/a'"
+    assert first == [
+        ["PermissionError", denied, None],
+        ["FoundError", "nothing fits", 1],
+        ["InterruptedRunError", "it was ended", 143],
+        [2.0],
+    ]
+    told = f"process 0 failed (PermissionError: {denied}); see what it said"
+    assert second == [
+        ["BertworksError", told, 1],
+        ["BertworksError", "nothing fits", 1],
+        ["BertworksError", "it was ended", 143],
+        [2.0],
+    ]
 
 
 def test_only_the_first_tells_how_it_goes_but_each_tells_its_errors(crews: Any) -> None:

@@ -58,7 +58,7 @@ def test_trying_bf16_leaves_this_process_alive_and_tells_the_truth() -> None:
     if cpu_runs_bf16():
         assert prepare("cpu", precision="bf16").precision == "bf16"
     else:
-        with pytest.raises(UsageError, match="use --precision fp32"):
+        with pytest.raises(UsageError, match="choose the precision fp32"):
             prepare("cpu", precision="bf16")
 
 
@@ -89,7 +89,7 @@ def test_the_number_of_threads_is_taken() -> None:
 def test_a_missing_gpu_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert prepare("auto").device.type == "cpu"
-    with pytest.raises(UsageError, match="no CUDA device is visible here; use --device cpu"):
+    with pytest.raises(UsageError, match="no CUDA device is visible here; choose the device cpu"):
         prepare("cuda")
 
 

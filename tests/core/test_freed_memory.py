@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from bertworks.core import freed_memory
-from bertworks.core.freed_memory import give_back, is_kept, kept
+from bertworks.core.freed_memory import give_back, kept
 
 # How many pages the system had to lend for 40 blocks of 64 MiB, of which one is there at a time,
 # and how much the process holds after all of them are freed.
@@ -75,11 +75,11 @@ def test_what_a_user_tells_the_c_library_stays(
 def test_keeping_and_giving_back_can_always_be_asked_for() -> None:
     with kept(), kept():
         give_back()
-        assert is_kept()
-    assert not is_kept()
+        assert freed_memory._keepers
+    assert not freed_memory._keepers
     with pytest.raises(ZeroDivisionError), kept():
         _ = 1 / 0
-    assert not is_kept()
+    assert not freed_memory._keepers
 
 
 def test_without_a_c_library_that_knows_of_it_nothing_happens(

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO, Any, cast
 
 import pytest
 
@@ -280,8 +281,49 @@ def test_two_processes_do_not_write_the_same_file(tmp_path: Path) -> None:
     assert target.read_bytes() == b"one"
 
 
+class Watched:
+    """An open file that notes what lies in its place as soon as it is closed."""
+
+    def __init__(self, file: IO[bytes], place: Path) -> None:
+        self.file = file
+        self.place = place
+        self.left: bytes | None = b"never closed"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+    def close(self) -> None:
+        self.file.close()
+        self.left = self.place.read_bytes() if self.place.exists() else None
+
+
+@pytest.mark.parametrize(("keep", "left"), [(True, b"sure\n"), (False, None)])
+def test_nothing_is_done_to_a_file_once_another_process_may_have_it(
+    tmp_path: Path, keep: bool, left: bytes | None
+) -> None:
+    target = tmp_path / "out.jsonl"
+    watched: list[Watched] = []
+
+    def write() -> None:
+        with growing(target, BEGUN, resume=False, keep=keep) as lent:
+            lent.write(b"sure\n")
+            lent.commit({})
+            lent.write(b"not su")
+            watched.append(Watched(lent.file, partial_of(target)))
+            lent.file = cast(IO[bytes], watched[0])
+            raise RuntimeError("the end")
+
+    with pytest.raises(RuntimeError, match="the end"):
+        write()
+    assert watched[0].left == left
+    assert partial_of(target).exists() == keep
+    if keep:
+        assert partial_of(target).read_bytes() == left
+
+
+@pytest.mark.parametrize("is_swept", [False, True])
 def test_what_another_process_has_just_published_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_swept: bool
 ) -> None:
     target = tmp_path / "out.jsonl"
     break_off(target)
@@ -290,7 +332,10 @@ def test_what_another_process_has_just_published_is_left_alone(
     def finish_first(path: Path) -> bool:
         monkeypatch.setattr(module, "hold", hold)
         go_on(target)
-        return hold(path)
+        is_held = hold(path)
+        if is_swept:  # by the other one, which removes what it has published
+            path.unlink()
+        return is_held
 
     monkeypatch.setattr(module, "hold", finish_first)
     with pytest.raises(UsageError, match="exists already"):

@@ -9,6 +9,7 @@ from bertworks.core.scripts import (
     EAST_ASIAN,
     SPACELESS,
     WITHOUT_SPACES,
+    is_invisible,
     kind_of,
     pattern_of,
     script_of,
@@ -92,3 +93,8 @@ def test_every_reader_of_text_takes_each_such_character_for_a_word(char: str) ->
     few, many = char * 9, char * 10  # each counts as half a word
     assert Filters(min_words=5, max_repeated_words=1).reason(few) == "too short"
     assert Filters(min_words=5, max_repeated_words=1).reason(many) != "too short"
+
+
+def test_a_mark_that_nobody_sees_is_told_from_spaces_letters_and_flags() -> None:
+    assert all(map(is_invisible, "\u200b\ufeff\u00ad\u200e"))
+    assert not any(map(is_invisible, "a 好\u3000\U000e0067"))

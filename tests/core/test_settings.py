@@ -214,7 +214,9 @@ def test_a_value_that_cannot_be_meant_is_one_sentence(name: str, value: Any, wan
 
 
 def test_an_unknown_setting_is_named_with_the_likely_one() -> None:
-    with pytest.raises(UsageError, match=r"has no setting 'batch_sise'; did you mean batch_size\?"):
+    with pytest.raises(
+        UsageError, match=r"has no setting 'batch_sise' \(did you mean batch_size\?\)"
+    ):
         read(batch_sise=3)
     assert suggestion("zzz", ["batch_size"]) == ""
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bertworks.corpus import dedupe
 from bertworks.corpus.dedupe import Duplicates, Fingerprinter, Fingerprints, folded_hash
-from bertworks.corpus.minhash import shingles
+from bertworks.corpus.minhash import likeness, shingles
 
 WORDS = ["".join(random.Random(n).choices("abcdefghij", k=5)) for n in range(3000)]
 
@@ -107,6 +107,47 @@ def test_the_verdicts_do_not_depend_on_how_documents_are_batched_or_taken_up_aga
         resumed = Duplicates(folder, similarity=0.8, num_permutations=128)
         found += resumed.judge(fingerprinter.take(texts[len(found) : len(found) + size]))
     assert found == whole
+
+
+def families(chance: random.Random, *, count: int, size: int, num_edits: int) -> list[str]:
+    """Draw documents that were each edited from one of a few, in any order."""
+    texts = []
+    for _ in range(count):
+        words = draw(chance, 244)
+        texts += [" ".join(edited(words, num_edits, chance)) for _ in range(size)]
+    chance.shuffle(texts)
+    return texts
+
+
+@pytest.mark.parametrize(("size", "num_edits"), [(13, 3), (13, 4), (50, 3)])
+def test_in_families_hardly_more_near_copies_are_missed_than_of_pairs(
+    size: int, num_edits: int, tmp_path: Path
+) -> None:
+    texts = families(random.Random(4), count=900 // size, size=size, num_edits=num_edits)
+    verdicts = judge(tmp_path / "work", texts, batch=97)
+    signatures = Fingerprinter(128).take(texts).signatures
+    kept: list[int] = []
+    num_near = num_missed = 0
+    for row, verdict in enumerate(verdicts):
+        is_near = bool((likeness(signatures[row], signatures[kept]) >= 0.8).any())
+        num_near += is_near
+        num_missed += is_near and verdict == "kept"
+        if verdict == "kept":
+            kept.append(row)
+    assert num_near > 150
+    assert num_missed <= dedupe.MOST_MISSED / 2 * num_near
+
+
+@pytest.mark.parametrize("most", [1, 2, 8])
+def test_the_verdicts_on_families_do_not_depend_on_batches(
+    most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dedupe, "MOST_OWNERS", most)
+    texts = families(random.Random(6), count=5, size=40, num_edits=4)
+    alone = judge(tmp_path / "alone", texts, batch=1)
+    assert judge(tmp_path / "together", texts, batch=len(texts)) == alone
+    half = judge(tmp_path / "halves", texts[:111], batch=17)
+    assert half + judge(tmp_path / "halves", texts[111:], batch=19) == alone
 
 
 def test_the_verdicts_do_not_depend_on_the_growth_of_the_table(

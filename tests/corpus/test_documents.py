@@ -54,7 +54,7 @@ def test_a_damaged_or_other_folder_is_refused(tmp_path: Path) -> None:
         document_files(tmp_path / "out")
     with saving(tmp_path / "other", kind="shards", origin=Origin()):
         pass
-    with pytest.raises(ArtifactError, match="holds a shards, but a documents is needed"):
+    with pytest.raises(ArtifactError, match="holds shards, but documents are needed"):
         document_files(tmp_path / "other")
 
 

@@ -248,6 +248,21 @@ def test_linked_folders_are_searched_once_and_circles_end(tmp_path: Path) -> Non
         find_files((tmp_path / "corpus",))
 
 
+def test_a_file_is_read_once_however_many_links_there_are_to_it(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "blob").write_text("text")
+    corpus = tmp_path / "corpus"
+    (corpus / "en").mkdir(parents=True)
+    (corpus / "m.txt").write_text("more")
+    (corpus / "z.txt").symlink_to(corpus / "m.txt")
+    for name in ("d.txt", "c.txt", "en/a.txt", "en/b.md"):
+        (corpus / name).symlink_to(tmp_path / "store" / "blob")
+    assert find_files((corpus,)) == [corpus / "c.txt", corpus / "m.txt"]
+    (corpus / "o.txt").symlink_to(corpus / "o.txt")
+    with pytest.raises(DataError, match=r"there is no file .*o\.txt"):
+        find_files((corpus,))
+
+
 def test_what_is_hidden_or_was_made_by_a_command_is_passed_over(tmp_path: Path) -> None:
     for name in ("a.txt", ".out.work/out/b.jsonl", ".c.txt", "site/manifest.json", "site/d.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -36,16 +36,65 @@ CLUE = {"name": {"叶老桂": [[0, 2]]}, "company": {"浙商银行": [[4, 7]]}}
         ),
         ("answers", {"text": ["x"], "start": [7]}, {"text": ["x"], "start": [7]}),
         ("choices", '["a", "b"]', ["a", "b"]),
-        ("choices", "[torn", "[torn"),
+        ("choices", "['a', 'b']", ["a", "b"]),
+        ("tokens", "['王', '芳']", ["王", "芳"]),
+        ("tokens", """[ "it's", 'so']""", ["it's", "so"]),
+        ("tokens", "('王', '芳')", ["王", "芳"]),
+        ("tags", "['B-PER', 'I-PER']", ["B-PER", "I-PER"]),
+        ("tokens", "[CLS] a , b [SEP]", ["[CLS]", "a", ",", "b", "[SEP]"]),
+        ("tokens", "[ 1 ] Ada", ["[", "1", "]", "Ada"]),
+        ("tokens", "(a, b)", ["(a,", "b)"]),
+        ("labels", "['a', 'b']", ["a", "b"]),
+        ("labels", "[a]|[b]", "[a]|[b]"),
+        ("answers", "['Paris']", [{"text": "Paris"}]),
+        ("answers", "[sic] Paris", [{"text": "[sic] Paris"}]),
         ("first", "[0, 3]", [0, 3]),
         ("second", '{"start": 0, "end": 3}', {"start": 0, "end": 3}),
         ("spans", '[[0, 3, "x"]]', [[0, 3, "x"]]),
+        ("spans", "[(0, 3, 'x')]", [[0, 3, "x"]]),
         ("text", "[not a list]", "[not a list]"),
     ],
 )
 def test_cells_are_read_as_their_column_wants(ours: str, written: Any, read: Any) -> None:
     assert arrange({"theirs": written}, {ours: "theirs"}) == {"theirs": read}
     assert arrange({ours: written}, {}) == {ours: read}
+
+
+@pytest.mark.parametrize(
+    ("ours", "written"),
+    [
+        ("tokens", "['王' '芳']"),  # an array, whose texts Python would join
+        ("tokens", "['王', '芳"),
+        ("tokens", "[王, 芳]"),
+        ("tags", "[0 1 0]"),
+        ("labels", "['a', nan]"),
+        ("labels", "{'a', 'b'}"),
+        ("labels", '["a", "b"'),
+        ("choices", "[torn"),
+        ("first", "[0; 3]"),
+    ],
+)
+def test_a_list_that_cannot_be_read_is_refused_instead_of_cut_at_blanks(
+    ours: str, written: str
+) -> None:
+    with pytest.raises(DataError) as raised:
+        arrange({ours: written}, {})
+    assert str(raised.value) == (f'{written!r} looks like a list but is no JSON; write ["a", "b"]')
+
+
+@pytest.mark.parametrize("name", ["answer_start", "start", "Answer_Start "])
+def test_a_column_beside_bare_answers_tells_where_they_start(name: str) -> None:
+    columns = {"answers": "answer"}
+    found = arrange({"answer": "a b", name: "12"}, columns)
+    assert found["answer"] == [{"text": "a b", "start": "12"}]
+    assert arrange({"answer": "a b", name: ""}, columns)["answer"] == [{"text": "a b"}]
+    assert arrange({"answer": "", name: "-1"}, columns)["answer"] == []
+    several = arrange({"answers": ["a", "b"], name: "[1, 7]"}, {})
+    assert several["answers"] == [{"text": "a", "start": 1}, {"text": "b", "start": 7}]
+    with pytest.raises(DataError, match="2 answers but 1 starts; each answer needs one"):
+        arrange({"answers": ["a", "b"], name: 1}, {})
+    own = [{"text": "a", "start": 5}]
+    assert arrange({"answers": own, name: 7}, {})["answers"] == own
 
 
 def test_a_row_is_not_changed_in_its_place() -> None:
@@ -88,10 +137,27 @@ def test_a_choice_is_named_by_its_column_or_number(answer: Any, label: Any) -> N
     assert found["answer"] == label
 
 
+def test_a_number_that_is_the_text_of_a_choice_is_its_text() -> None:
+    row = {"A": "4", "B": " 2", "C": "1", "D": "3"}
+    assert arrange(row | {"answer": "4"}, ARC)["answer"] == "4"  # the form finds it among the texts
+    assert arrange(row | {"answer": "3"}, ARC)["answer"] == "3"  # its number is the same
+    assert arrange(row | {"answer": "0"}, ARC)["answer"] == 0
+    assert arrange(row | {"answer": 2}, ARC)["answer"] == 2
+    with pytest.raises(DataError) as raised:
+        arrange(row | {"answer": "2"}, ARC)
+    assert str(raised.value) == (
+        "the label '2' is the text of the choice 'B' and the number of 'C'; write the name of the "
+        "column that is meant"
+    )
+    unlabelled = cells.arrange(row | {"answer": "2"}, ARC, ("question", "choices"))
+    assert unlabelled["A,B,C,D"] == ["4", " 2", "1", "3"]
+
+
 def test_numbered_columns_are_not_mistaken_for_numbers_of_choices() -> None:
     row = {"1": "q", "2": "x", "3": "y", "4": "z", "5": "2"}
     found = arrange(row, {"question": "1", "choices": "2,3,4", "label": "5"})
     assert found["5"] == 2
+    assert arrange(row | {"2": "2"}, {"choices": "2,3,4", "label": "5"})["5"] == 2
     assert arrange(row | {"5": "B"}, {"choices": "2,3,4", "label": "5"})["5"] == 1
 
 

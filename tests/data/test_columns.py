@@ -73,6 +73,11 @@ def matched(names: str, form: str, **given: str) -> str:
         ("text|entities", "tags", "spans=entities text=text"),
         ("words|slots|label", "intent_slots", "intent=label tags=slots tokens=words"),
         ("sentence|target|polarity", "aspect", "aspect=target label=polarity text=sentence"),
+        ("文本|标签", "label", "label=标签 text=文本"),
+        ("编号|评论|类别", "label", "label=类别 text=评论"),
+        ("句子1|句子2|标签", "label", "label=标签 text=句子1 text_b=句子2"),
+        ("问题|context|答案", "answers", "answers=答案 passage=context question=问题"),
+        ("问题|A|B|答案", "choice", "choices=A,B label=答案 question=问题"),
     ],
 )
 def test_the_names_of_public_sets_are_known(names: str, form: str, expected: str) -> None:
@@ -95,6 +100,11 @@ def test_given_columns_come_first_and_are_used_once() -> None:
     [
         ("sentence|class|category", "label", "more than one column that may hold the label: class"),
         ("review|title|label", "label", "more than one column that may hold the text"),
+        (
+            "内容|评论|标签",
+            "label",
+            "more than one column that may hold the text: 内容, 评论; choose",
+        ),
         ("words|pos_tags|ner_tags", "tags", "may hold the tags: ner_tags, pos_tags; choose with"),
         ("premise|hypothesis|sentence1|sentence2", "label", "more than one pair of texts"),
         ("text|text|label", "label", "has two columns 'text'; rename one"),

@@ -42,3 +42,8 @@ def test_an_example_does_not_change(example: Example) -> None:
 @pytest.mark.parametrize(("example", "length"), list(zip(ASKED, LENGTHS, strict=True)))
 def test_all_that_an_example_says_counts_as_its_length(example: Example, length: int) -> None:
     assert example.num_characters == length
+
+
+def test_an_answer_is_given_with_the_line_and_the_name_of_its_row() -> None:
+    assert [example.where for example in ASKED] == [{"line": 7}] * len(ASKED)
+    assert QuestionExample("who?", "a passage", id="q1", line=7).where == {"line": 7, "id": "q1"}

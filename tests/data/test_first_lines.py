@@ -49,7 +49,13 @@ CHINESE = "这家酒店很好\t1\n房间太小了\t0\n"
     ("raw", "reason"),
     [
         (CHINESE.encode("utf-16"), "but perhaps UTF-16; convert it first: iconv -f UTF-16 -t UTF"),
-        ("plain\t1\n".encode("utf-16-le"), "but perhaps UTF-16"),
+        (
+            "plain\t1\n".encode("utf-16-le"),
+            "but perhaps UTF-16LE; convert it first: iconv -f UTF-16LE",
+        ),
+        (CHINESE.encode("utf-16-le"), "iconv -f UTF-16LE -t UTF-8"),
+        (CHINESE.encode("utf-16-be"), "iconv -f UTF-16BE -t UTF-8"),
+        ("plain\t1\n".encode("utf-16-be"), "iconv -f UTF-16BE -t UTF-8"),
         (CHINESE.encode("gb18030"), "but perhaps GB18030; convert it first: iconv -f GB18030"),
         ("1234567890 20\t好\n".encode("gb18030") * 3, "but perhaps GB18030"),
         ("2024-11-16 08:15,第 12 号,1,000.5\n".encode("gb18030"), "but perhaps GB18030"),
@@ -71,3 +77,18 @@ def test_a_torn_file_is_one_sentence(file: Write) -> None:
     packed = gzip.compress(b"text\n" * 1000)
     with pytest.raises(DataError, match=r"a\.tsv\.gz cannot be read after line 0: "):
         read_head(file("a.tsv.gz", packed[:-12]))
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "kind"),
+    [
+        ("a.xlsx", b"PK\x03\x04\x14\0\6\0", "an Excel workbook or another zip archive"),
+        ("a.csv", b"PK\x03\x04 and text\nand more\n", "an Excel workbook or another zip archive"),
+        ("a.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Excel workbook"),
+    ],
+)
+def test_a_workbook_is_named_with_the_way_to_mend_it(
+    file: Write, name: str, raw: bytes, kind: str
+) -> None:
+    with pytest.raises(DataError, match=rf"{name} is {kind}.*; save the sheet as CSV UTF-8"):
+        read_head(file(name, raw))

@@ -134,7 +134,7 @@ def test_columns_may_have_other_names(form: str) -> None:
             {"labels": ["a", None]},
             "'labels' is ['a', None]; a label is a string, a whole",
         ),
-        ("labels", {"labels": "a||b"}, "'labels' is 'a||b'; a label is a string, a whole"),
+        ("labels", {"labels": ["好", ""]}, "'labels' is ['好', '']; a label is a string, a whole"),
         ("labels", {"labels": ["\ud800"]}, r"'labels' is ['\ud800']; a label is a string, a whole"),
         ("score", {"score": "much"}, "'score' is 'much'; it must be a finite number"),
         ("score", {"score": float("nan")}, "'score' is nan; it must be a finite number"),
@@ -186,6 +186,23 @@ def test_an_answer_is_found_where_it_is_nearest_to_what_is_said() -> None:
     assert make_example(row, 1, form="answers").answers == (Found("b", 2), Found("c", None))
 
 
+@pytest.mark.parametrize("start", [4, 4.0, "4", " 4 ", "4.0"])
+def test_the_start_of_an_answer_may_be_any_whole_number_or_its_text(start: object) -> None:
+    row = {"question": "?", "passage": "a b a b a", "answers": [{"text": "a", "start": start}]}
+    assert make_example(row, 1, form="answers").answers == (Found("a", 4),)
+
+
+@pytest.mark.parametrize("start", [4.5, "b", "", True, [4], float("nan"), float("inf"), 10**400])
+def test_another_start_of_an_answer_is_refused(start: object) -> None:
+    row = {"question": "?", "passage": "a b a", "answers": [{"text": "a", "start": start}]}
+    assert "of an answer is no whole number; count the characters" in reason(row, "answers")
+
+
+def test_answers_may_be_one_object_alone() -> None:
+    row = {"question": "?", "passage": "b ab", "answers": {"text": "ab", "start": 0}}
+    assert make_example(row, 1, form="answers").answers == (Found("ab", 2, is_moved=True),)
+
+
 def test_answers_may_be_an_object_of_lists_or_none_at_all() -> None:
     row: dict[str, Any] = {"question": "?", "passage": "a b"}
     row["answers"] = {"text": ["b"], "answer_start": [2]}
@@ -218,6 +235,8 @@ def test_words_are_found_at_their_places(words: list[str]) -> None:
     [
         ("news", ("news",)),
         ("news|10 | sport, local|news", ("news", "10", "sport, local")),
+        ("news||sport|", ("news", "sport")),
+        ("|", ()),
         ("", ()),
         (" ", ()),
         ([], ()),

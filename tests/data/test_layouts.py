@@ -82,6 +82,9 @@ PAIR = TextExample(TEXTS[0], "other", "0", line=1)
 TWINS: list[tuple[str, str, str, Any, str]] = [
     ("SST-2.tsv", "label", "sentence\tlabel\nx \"y\t1\n", TextExample('x "y', None, "1", line=2),
      "columns of SST-2.tsv: text=sentence label=label (guessed)"),
+    ("评论.csv", "label", "\ufeff内容;标签\n很好，不错;好评\n",
+     TextExample("很好，不错", None, "好评", line=2),
+     "columns of 评论.csv: text=内容 label=标签 (guessed)"),
     ("RTE.tsv", "label", "index\tsentence1\tsentence2\tlabel\n0\tx\ty\tno\n",
      TextExample("x", "y", "no", line=2),
      "columns of RTE.tsv: text=sentence1 text_b=sentence2 label=label (guessed)"),
@@ -261,6 +264,28 @@ def test_the_header_of_a_csv_tells_the_mark_between_columns(file: Write, mark: s
     assert [e.text for e in examples_of(path, "label", labelled=False)] == ["yes, I do"]
 
 
+@pytest.mark.parametrize(("mark", "said"), [(";", "semicolons"), ("\t", "tabs")])
+def test_a_csv_of_one_column_that_holds_several_is_refused(
+    file: Write, mark: str, said: str
+) -> None:
+    rows = "".join(f"{text}{mark}{at}\n" for at, text in enumerate(TEXTS))
+    path = file("a.csv", f"Meinung{mark}Sterne\n{rows}")
+    with pytest.raises(DataError, match=rf"a\.csv has one column only, but .* many {said}; name a"):
+        open_source(path, form="texts", labelled=False)
+    named, whole = (
+        list(examples_of(path, "texts", columns={"text": column}, labelled=False))
+        for column in ("Meinung", "1")
+    )
+    assert [e.text for e in named] == TEXTS
+    assert whole[1].text == f"{TEXTS[0]}{mark}0"
+
+
+@pytest.mark.parametrize("rows", ["one; two\n", "one; two\nmore\n", "a; b\nc\nd; e; f\n"])
+def test_texts_of_a_csv_may_hold_semicolons_now_and_then(file: Write, rows: str) -> None:
+    found = examples_of(file("a.csv", rows), "texts", labelled=False)
+    assert [e.text for e in found] == rows.splitlines()
+
+
 def test_labels_with_decimals_may_be_scores(file: Write) -> None:
     path = file("a.csv", "sentence1,sentence2,label\n" + "x,y,2.5\nx,z,4.0\n" * 3)
     with pytest.raises(UsageError, match="decimals in label, which may be labels or scores; name"):
@@ -355,6 +380,23 @@ def test_plain_lines_are_texts_where_only_texts_are_asked_for(file: Write) -> No
     path = file("a.txt", "one text\nanother one\n")
     assert [e.text for e in examples_of(path, "texts")] == ["one text", "another one"]
     assert tell_form(path, {}, among=("label", "texts")) == "texts"
+
+
+def test_lines_of_texts_are_not_cut_at_their_tabs(file: Write) -> None:
+    lines = ["one", "\ttwo\twords", "a\tb", "more"]
+    path = file("a.txt", "\r\n".join(lines))
+    assert [e.text for e in examples_of(path, "texts", labelled=False)] == lines
+    first = examples_of(path, "texts", columns={"text": "1"}, labelled=False)
+    assert next(first).text == "one"
+    [alone] = examples_of(file("b.txt", "a\tb\n"), "texts", labelled=False)
+    assert alone.text == "a\tb"
+
+
+def test_lines_with_a_header_or_equally_many_tabs_are_a_table(file: Write) -> None:
+    named = file("a.txt", "sentence\tnote\none\tx\nno note\n")
+    assert [e.text for e in examples_of(named, "texts", labelled=False)] == ["one", "no note"]
+    bare = file("b.txt", tsv(TEXTS, ZEROS_AND_ONES))
+    assert [e.text for e in examples_of(bare, "texts", labelled=False)] == TEXTS
 
 
 def test_a_table_of_any_columns_can_be_read_as_it_is(file: Write) -> None:

@@ -108,16 +108,30 @@ def test_utterances_alone_are_enough_to_be_answered(folder: Path) -> None:
 
 
 def test_lines_without_their_fellows_are_set_aside_and_none_moves(folder: Path) -> None:
-    (folder / "seq.in").write_bytes(b"b\xffd\nplay jazz\n\nstop\n")
-    (folder / "label").write_text("flight\nPlayMusic\n\n")
+    (folder / "seq.in").write_bytes(b"b\xffd\nplay jazz\n\nstop\nplay\n")
+    (folder / "seq.out").write_text("O\nO B-genre\n\n\nO\n")
+    (folder / "label").write_text("flight\nPlayMusic\n\n\nPlayMusic\n\n")
     quarantine = Quarantine()
     rows = list(read_intents(folder, quarantine, {}))
-    assert [(line, row["intent"]) for line, row in rows] == [(2, "PlayMusic")]
+    assert [(line, row["intent"]) for line, row in rows] == [(2, "PlayMusic"), (5, "PlayMusic")]
     assert bad_in(quarantine) == [
         ("seq.in", 1, "not UTF-8 at byte 1"),
         ("seq.in", 1, "nothing on the same line of seq.in"),
         ("seq.in", 4, "nothing on the same line of seq.out, label"),
     ]
+
+
+@pytest.mark.parametrize("name", INTENTS)
+def test_files_that_lack_a_line_are_refused(folder: Path, name: str) -> None:
+    lines = INTENTS[name].splitlines(keepends=True)
+    (folder / name).write_text(lines[1])
+    counts = {part: 1 if part == name else 2 for part in INTENTS}
+    first, *others = (f"{part}{' has' * (part == 'seq.in')} {n}" for part, n in counts.items())
+    with pytest.raises(DataError) as refused:
+        list(read_intents(folder, Quarantine(), {}))
+    assert f"{first} lines, {', '.join(others)}; the same line of each" in str(refused.value)
+    (folder / name).write_text("".join(lines) + "\n \n")
+    assert len(list(read_intents(folder, Quarantine(), {}))) == 2
 
 
 def test_other_folders_are_refused(tmp_path: Path) -> None:

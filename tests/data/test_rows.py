@@ -107,6 +107,50 @@ def test_bad_rows_of_tables_are_named_by_their_line_in_the_file(file: Write, suf
     ]
 
 
+@pytest.mark.parametrize("header", ["text,label,note\n", ""])
+def test_blank_rows_of_a_spreadsheet_are_passed_over(file: Write, header: str) -> None:
+    rows = "one,1,x\n,,\n,\n,,,,\n , ,\n\ntwo,0,y\n"
+    columns = {"text": "1", "label": "2"}
+    examples, bad = read(file("a.csv", header + rows), columns=columns)
+    assert [(example.text, example.label) for example in examples] == [("one", "1"), ("two", "0")]
+    assert bad == []
+
+
+@pytest.mark.parametrize("header", ["text,label,note\n", ""])
+def test_cells_that_are_not_needed_may_be_missing_and_empty_ones_too_many(
+    file: Write, header: str
+) -> None:
+    rows = "one,1,x\ntwo,0,y\nwide,0,y,, \nshort,1\nno label\nwide,1,x,,more\n"
+    columns = {"text": "1", "label": "2"}
+    examples, bad = read(file("a.csv", header + rows), columns=columns)
+    assert [example.text for example in examples] == ["one", "two", "wide", "short"]
+    of = "the header has 3" if header else "most rows have 3"
+    assert [reason for _, reason in bad] == [f"1 column, but {of}", f"5 columns, but {of}"]
+    unlabelled, bad = read(file("a.csv", header + rows), columns=columns, labelled=False)
+    assert [example.text for example in unlabelled][-2:] == ["short", "no label"]
+    assert len(bad) == 1
+
+
+def test_a_missing_cell_of_what_is_sought_is_no_empty_list(file: Write) -> None:
+    path = file("a.tsv", "text\tlabels\nno cell\nempty cell\t\n")
+    examples, bad = read(path, form="labels")
+    assert [(example.text, example.labels) for example in examples] == [("empty cell", ())]
+    assert bad == [(2, "1 column, but the header has 2")]
+
+
+def test_the_last_of_the_choices_may_be_missing(file: Write) -> None:
+    path = file("a.csv", "question,answer,A,B,C\nq?,B,x,y\nq?,A,x\n")
+    examples, bad = read(path, form="choice")
+    assert [example.choices for example in examples] == [("x", "y")]
+    assert bad == [(3, "there are less than two choices, so there is nothing to choose")]
+
+
+def test_rows_of_another_width_are_not_mended_by_names_of_columns(file: Write) -> None:
+    path = file("a.csv", "text,label\nyes, I do,1\nno,0\n")
+    with pytest.raises(DataError, match=r"the header has 2; give each row as many .*, with quotes"):
+        read_examples(path, Quarantine())
+
+
 def test_bad_rows_of_jsonl_are_named_by_their_line(file: Write) -> None:
     rows = [
         '{"text": "good", "label": "a"}',
@@ -186,6 +230,9 @@ def test_a_renaming_that_cannot_be_meant_is_refused(pair: str) -> None:
         (True, "true"),
         (False, "false"),
         (" positive ", "positive"),
+        ("\ufeff 正面\u200b\u3000", "正面"),
+        ("👩\u200d👧", "👩\u200d👧"),
+        ("\u200b \ufeff", None),
         ("", None),
         (" ", None),
         (None, None),

@@ -194,5 +194,5 @@ def test_another_folder_is_one_sentence(tmp_path: Path) -> None:
         Shards(tmp_path)
     with saving(tmp_path / "other", kind="tokenizer", origin=Origin()):
         pass
-    with pytest.raises(ArtifactError, match="holds a tokenizer, but a shards is needed"):
+    with pytest.raises(ArtifactError, match="holds a tokenizer, but shards are needed"):
         Shards.open(tmp_path / "other")

@@ -115,7 +115,22 @@ def test_a_line_names_columns_by_any_mark_unless_it_is_prose() -> None:
 
 def test_a_csv_without_known_names_is_parted_by_commas(file: Write) -> None:
     path = file("a.csv", "ham;x,y\n")
-    assert list(csv_reader("ham;x,y", {})(path, Quarantine())) == [(1, ["ham;x", "y"])]
-    assert list(csv_reader("ham;x,y", {"label": "ham"})(path, Quarantine())) == [
+    assert list(csv_reader(["ham;x,y"], {})(path, Quarantine())) == [(1, ["ham;x", "y"])]
+    assert list(csv_reader(["ham;x,y"], {"label": "ham"})(path, Quarantine())) == [
         (1, ["ham", "x,y"])
     ]
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_first_line_of_excel_tells_the_mark_between_columns(
+    file: Write, mark: str, quote: str
+) -> None:
+    lines = [f"{quote}sep={mark}{quote}", f"said{mark}kind", f"x{mark}1"]
+    path = file("a.csv", "\ufeff" + "\r\n".join(lines))
+    rows = csv_reader(lines, {})(path, Quarantine())
+    assert list(rows) == [(2, ["said", "kind"]), (3, ["x", "1"])]
+
+
+def test_a_file_of_the_mark_alone_has_no_rows(file: Write) -> None:
+    assert list(csv_reader(["sep=;"], {})(file("a.csv", "sep=;\n"), Quarantine())) == []

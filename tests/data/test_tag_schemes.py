@@ -14,6 +14,7 @@ from bertworks.data.tag_schemes import (
     covered,
     cut_at_spans,
     find_misplaced,
+    find_misspelt,
     find_runs,
     find_scheme,
     find_spans,
@@ -213,3 +214,24 @@ def test_words_are_cut_where_spans_end_so_that_none_is_lost(parts, words, runs) 
 def test_a_text_without_words_has_those_of_its_spans() -> None:
     assert cut_at_spans((), [Span(2, 4, "X")]) == ((2, 4),)
     assert covered([], ()) == []
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ("O B_PER I_PER O B_LOC", "B-PER I-PER B-LOC"),
+        ("PER-B PER-I O", "B-PER I-PER"),
+        ("o b-per i-per o", "B-per I-per"),
+        ("n/B n/M n/E v/S O", "B-n M-n E-n S-v"),
+        ("B_x-y O", "B-x-y"),
+        ("NOUN VERB ADP", ""),
+        ("B_PER NOUN VERB", ""),  # one of three
+        ("I_PER I_LOC O", ""),  # no B
+        ("B_PER M_PER L_PER", ""),  # letters of no scheme
+        ("b m s o", ""),  # kinds of Chinese words
+        ("O O", ""),
+        ("", ""),
+    ],
+)
+def test_tags_in_another_form_are_told_as_they_should_be(tags: str, expected: str) -> None:
+    assert list(find_misspelt(Counter(tags.split())).values()) == expected.split()

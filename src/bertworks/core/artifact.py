@@ -7,6 +7,7 @@ sizes, sha256, settings, inputs) is written last, and a rename makes the folder 
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ FORMAT = 1
 ESCAPED = (
     "backslashreplace"  # names of files need not be Unicode; JSON reads them back as they were
 )
+TEMPORARY = re.compile(r"\.(?P<name>.+)\.tmp-(?P<owner>[0-9]{1,9})", re.DOTALL)
 Kind = Literal["documents", "pairs", "tokenizer", "shards", "model", "checkpoint", "report"]
 
 
@@ -39,9 +41,9 @@ class Origin:
 
 
 @contextmanager
-def saving(folder: Path, *, kind: Kind, origin: Origin, replacing: bool = False) -> Iterator[Path]:
+def saving(folder: Path, *, kind: Kind, origin: Origin) -> Iterator[Path]:
     """Lend a temporary folder; when the block ends well, it becomes the artifact `folder`."""
-    if not replacing and ((folder / MANIFEST).exists() or folder.is_file()):
+    if (folder / MANIFEST).exists() or folder.is_file():
         raise _exists_already(folder)
     target = folder.resolve()  # `.` and `..` have no name to put a temporary folder beside
     temporary = target.with_name(f".{target.name}.tmp-{os.getpid()}")
@@ -67,8 +69,8 @@ def open_artifact(folder: Path, *kinds: Kind) -> dict[str, Any]:
     manifest = read_manifest(folder)
     if manifest["kind"] not in kinds:
         raise ArtifactError(
-            f"{folder} holds a {manifest['kind']}, but a {' or '.join(kinds)} is needed here; "
-            "check the path"
+            f"{folder} holds {_named(manifest['kind'])}, but {_named(' or '.join(kinds))} "
+            f"{'are' if _is_plural(kinds[-1]) else 'is'} needed here; check the path"
         )
     for name, expected in manifest["files"].items():
         _verify(folder / name, expected)
@@ -190,11 +192,11 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def sweep_leftovers(folder: Path, name: str = "*") -> None:
-    """Remove the temporary folders that dead processes left in a folder, by what they were for."""
-    for leftover in folder.glob(f".{name}.tmp-*"):
-        owner = leftover.name.rpartition("-")[2]
-        if not (owner.isdigit() and _is_alive(int(owner))):
+def sweep_leftovers(folder: Path, name: str | None = None) -> None:
+    """Remove the temporary folders that dead processes left in a folder, for a name or for all."""
+    for leftover in folder.iterdir() if folder.is_dir() else ():
+        found = TEMPORARY.fullmatch(leftover.name)
+        if found and name in (None, found["name"]) and not _is_alive(int(found["owner"])):
             shutil.rmtree(leftover, ignore_errors=True)
 
 
@@ -254,6 +256,14 @@ def _publish_inside(temporary: Path, folder: Path) -> None:
             shutil.rmtree(folder / name)
         (temporary / name).replace(folder / name)
     sync_folder(folder)
+
+
+def _named(kind: str) -> str:
+    return kind if _is_plural(kind) else f"a {kind}"
+
+
+def _is_plural(kind: str) -> bool:
+    return kind.endswith("s")
 
 
 def _exists_already(folder: Path) -> UsageError:

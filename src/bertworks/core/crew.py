@@ -15,7 +15,6 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.nn import functional
 
-from bertworks.core import errors
 from bertworks.core.device import ALONE, Seat, find_seat
 from bertworks.core.errors import BertworksError, TrainingError
 from bertworks.core.progress import mute, say
@@ -70,12 +69,14 @@ class Crew:
         if self.is_first:
             try:
                 found = work()
-            except BertworksError as error:
-                self.agree({"error": str(error), "kind": type(error).__name__})
+            except Exception as error:
+                self.agree(_failure(error))
                 raise
         told = self.agree({"found": found})
         if "error" in told:
-            raise getattr(errors, told["kind"])(told["error"])
+            failed = BertworksError(told["error"])
+            failed.exit_code = told["exit_code"]
+            raise failed
         return told["found"]
 
     def add_up(self, tensors: Sequence[Tensor]) -> None:
@@ -165,6 +166,14 @@ def joined(*, patience: float = PATIENCE) -> Iterator[Crew]:
         gc.collect()  # what still holds a group would end it after all else, and with a crash
         if dist.is_initialized() and (is_well or not has_gpu):
             dist.destroy_process_group()
+
+
+def _failure(error: Exception) -> dict[str, Any]:
+    """Return what others are told of an error, so that they end as the one in which it rose."""
+    if isinstance(error, BertworksError):
+        return {"error": str(error), "exit_code": error.exit_code}
+    found = f"process 0 failed ({type(error).__name__}: {error}); see what it said"
+    return {"error": found, "exit_code": BertworksError.exit_code}
 
 
 def _lost(rank: int, size: int, found: str) -> str:

@@ -108,7 +108,7 @@ def prepare(
         own_threads()  # known from now on: one is not taken for somebody else's
         torch.set_num_threads(threads)
     if device == "cuda" and not torch.cuda.is_available():
-        raise UsageError("no CUDA device is visible here; use --device cpu")
+        raise UsageError("no CUDA device is visible here; choose the device cpu")
     chosen = "cuda" if device != "cpu" and torch.cuda.is_available() else "cpu"
     if chosen == "cuda" and (seat := find_seat()).size > 1:
         _take_gpu(seat.local_rank)
@@ -131,7 +131,7 @@ def _choose_precision(device: str, wanted: Precision) -> Literal["fp32", "bf16"]
         torch.backends.cuda.matmul.allow_tf32 = wanted != "fp32"
         return "fp32" if wanted == "fp32" else "bf16"
     if wanted == "bf16" and not cpu_runs_bf16():
-        raise UsageError("this CPU announces bf16 but cannot run it; use --precision fp32")
+        raise UsageError("this CPU announces bf16 but cannot run it; choose the precision fp32")
     return "bf16" if wanted == "bf16" else "fp32"
 
 

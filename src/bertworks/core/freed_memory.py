@@ -40,11 +40,6 @@ def kept() -> Iterator[None]:
                 give_back()
 
 
-def is_kept() -> bool:
-    """Tell whether anybody keeps memory now."""
-    return bool(_keepers)
-
-
 def give_back() -> None:
     """Give all memory that is free to the system, where the C library can do that."""
     trim = _function("malloc_trim")

@@ -203,7 +203,7 @@ def _claim(target: Path) -> None:
             f"another process is writing {target}; wait for it or choose another --out"
         )
     if target.is_file():  # another process has made it just now
-        partial.unlink()
+        partial.unlink(missing_ok=True)
         refuse_overwriting(target)
 
 
@@ -245,12 +245,14 @@ def _leave(lent: Growing, *, keep: bool) -> None:
     if lent.file.closed:
         return
     with suppress(OSError):
-        lent.file.close()  # a full disk may fail again here
-    partial, note = partial_of(lent.target), note_of(lent.target)
+        lent.file.flush()  # a full disk may fail again here
+    note = note_of(lent.target)
     with suppress(OSError, ValueError):
         told = _read_note(note, "size") or {}
         if keep and told.get("size"):
-            os.truncate(partial, told["size"])
-            return
-        note.unlink(missing_ok=True)
-        partial.unlink(missing_ok=True)
+            os.truncate(lent.file.fileno(), told["size"])
+        else:
+            note.unlink(missing_ok=True)
+            partial_of(lent.target).unlink(missing_ok=True)
+    with suppress(OSError):
+        lent.file.close()  # last, because it frees the lock: now the file may be another's

@@ -29,32 +29,48 @@ class Quarantine:
     """The rows set aside while reading, and how many were fine."""
 
     rows: list[BadRow] = field(default_factory=list)
-    num_bad: int = 0
-    num_good: int = 0
+    _num_bad: int = field(default=0, init=False)
+    _num_good: int = field(default=0, init=False)
 
-    def pass_good(self) -> None:
-        """Count one row that is fine."""
+    @property
+    def num_bad(self) -> int:
+        """How many rows were set aside."""
+        return self._num_bad
+
+    @property
+    def num_good(self) -> int:
+        """How many rows were fine."""
+        return self._num_good
+
+    def pass_good(self, count: int = 1) -> None:
+        """Count rows that are fine."""
         with COUNTING:
-            self.num_good += 1
+            self._num_good += count
 
     def add(self, file: Path, line: int, reason: str) -> None:
         """Set one row aside."""
         with COUNTING:
-            self.num_bad += 1
+            self._num_bad += 1
             if len(self.rows) < MOST_KEPT:
                 self.rows.append(BadRow(str(file), line, reason))
 
     def recall(self, file: Path, line: int, reason: str) -> None:
         """Set a row aside that was taken for a good one."""
-        with COUNTING:
-            self.num_good -= 1
+        self.pass_good(-1)
         self.add(file, line, reason)
+
+    def recall_unnamed(self, count: int) -> None:
+        """Count rows as bad that were taken for good ones and are kept nowhere."""
+        with COUNTING:
+            self._num_good -= count
+            self._num_bad += count
 
     def take(self, other: "Quarantine") -> None:
         """Add what was read and set aside elsewhere."""
-        self.num_good += other.num_good
-        self.num_bad += other.num_bad
-        self.rows += other.rows[: MOST_KEPT - len(self.rows)]
+        with COUNTING:
+            self._num_good += other.num_good
+            self._num_bad += other.num_bad
+            self.rows += other.rows[: MOST_KEPT - len(self.rows)]
 
     def check(self, *, remedy: str = "mend the file and try again") -> None:
         """Stop when too much is bad to trust the rest."""

@@ -35,6 +35,7 @@ SPACELESS = (  # first, one behind the last, script
 )
 WITHOUT_SPACES = frozenset(script for _, _, script in SPACELESS)
 EAST_ASIAN = frozenset({HAN, "Hiragana", "Katakana"})
+TAGS = ("\U000e0020", "\U000e007f")  # the first and the last
 
 
 @cache
@@ -51,6 +52,11 @@ def kind_of(char: str) -> str:
         if first <= ord(char) < end:
             return script
     return unicodedata.name(char, "OTHER").split()[0].partition("-")[0].capitalize()
+
+
+def is_invisible(char: str) -> bool:
+    """Tell whether a character only steers how others are shown, other than tags, as of flags."""
+    return unicodedata.category(char) == "Cf" and not TAGS[0] <= char <= TAGS[1]
 
 
 def script_of(text: str) -> str:
@@ -81,3 +87,6 @@ def _number_of(char: str) -> int:
 
 
 _NUMBERS = CharTable(_number_of)
+
+
+EAST_ASIAN_CHARS = pattern_of(EAST_ASIAN)  # between brackets

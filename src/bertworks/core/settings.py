@@ -103,6 +103,11 @@ class Setting:
         return "--" + self.name.replace("_", "-")
 
     @property
+    def word(self) -> str:
+        """What stands for it on the command line."""
+        return self.name.upper() if self.is_positional else self.flag
+
+    @property
     def is_switch(self) -> bool:
         """Whether it is turned on and off, or perhaps left open."""
         return bool in (self.kind, *get_args(self.kind))
@@ -139,13 +144,22 @@ def settings_of(kind: type) -> list[Setting]:
     return found
 
 
-def read_values(kind: type, given: Mapping[str, Any], *, where: str) -> dict[str, Any]:
+def changed_settings(settings: Any) -> list[Setting]:
+    """Return the settings that have another value than by default."""
+    values = dict(_flat(settings))
+    return [one for one in settings_of(type(settings)) if values[one.name] != one.default]
+
+
+def read_values(
+    kind: type, given: Mapping[str, Any], *, where: str, are_flags: bool = False
+) -> dict[str, Any]:
     """Return values from flags or a recipe as a settings class wants them; others stop."""
     known = {setting.name: setting for setting in settings_of(kind)}
     for name in given:
         if name not in known:
             raise UsageError(f"{where} has no setting {name!r}{suggestion(name, known)}")
-    return {name: _convert(known[name], value, where) for name, value in given.items()}
+    said = {name: f"{where}: {known[name].word if are_flags else name}" for name in given}
+    return {name: _convert(known[name], value, said[name]) for name, value in given.items()}
 
 
 def make_settings(kind: type[S], values: Mapping[str, Any], *, command: str) -> S:
@@ -154,7 +168,7 @@ def make_settings(kind: type[S], values: Mapping[str, Any], *, command: str) -> 
         s for s in settings_of(kind) if s.default is MISSING and values.get(s.name, ()) == ()
     ]
     if missing:
-        names = " and ".join(s.name.upper() if s.is_positional else s.flag for s in missing)
+        names = " and ".join(setting.word for setting in missing)
         raise UsageError(f"{command} needs {names}; see bertworks {command} --help")
     return _fill(kind, values)
 
@@ -162,7 +176,7 @@ def make_settings(kind: type[S], values: Mapping[str, Any], *, command: str) -> 
 def suggestion(word: str, known: Mapping[str, Any] | list[str]) -> str:
     """Return a hint at the known word that was probably meant."""
     close = get_close_matches(word, list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+    return f" (did you mean {close[0]}?)" if close else ""
 
 
 def as_json(settings: Any) -> dict[str, Any]:
@@ -216,16 +230,16 @@ def _help_texts(kind: type) -> dict[str, str]:
     }
 
 
-def _convert(setting: Setting, value: Any, where: str) -> Any:
+def _convert(setting: Setting, value: Any, said: str) -> Any:
     if setting.is_tuple:
         several = value if isinstance(value, list | tuple) else [value]
-        return tuple(_convert_one(setting, get_args(setting.kind)[0], v, where) for v in several)
+        return tuple(_convert_one(setting, get_args(setting.kind)[0], v, said) for v in several)
     kinds = [kind for kind in get_args(setting.kind) if kind is not NoneType]
     is_optional = NoneType in get_args(setting.kind)
-    return _convert_one(setting, kinds[0] if is_optional else setting.kind, value, where)
+    return _convert_one(setting, kinds[0] if is_optional else setting.kind, value, said)
 
 
-def _convert_one(setting: Setting, kind: Any, value: Any, where: str) -> Any:
+def _convert_one(setting: Setting, kind: Any, value: Any, said: str) -> Any:
     """Take a recipe's typed value, or a flag's word, as the kind that the field has."""
     try:
         if get_origin(kind) is Literal and value in get_args(kind):
@@ -245,7 +259,7 @@ def _convert_one(setting: Setting, kind: Any, value: Any, where: str) -> Any:
         pass
     wanted = " or ".join(_words(kind)) or KIND_NAMES.get(kind, "true or false")
     limit = f" {setting.limit.words}" if setting.limit else ""
-    raise UsageError(f"{where}: {setting.name} is {value!r}, but it must be {wanted}{limit}")
+    raise UsageError(f"{said} is {value!r}, but it must be {wanted}{limit}")
 
 
 def _is_allowed(limit: Limit | None, *numbers: float) -> bool:

@@ -1,7 +1,8 @@
 """Duplicates: exact copies by a hash of the text, near ones by MinHash and banding.
 
 Of documents that are alike the first is kept, and only kept ones are compared with. A signature is
-cut into bands; who shares a band with a kept document is compared with it by the whole signature.
+cut into bands; who shares a band with kept documents is compared with the first few of them by the
+whole signature.
 
 On disk a kept document takes 8 bytes for its hash and 2 for each permutation. Memory holds the
 table of hashes and bands only: at most 310 bytes a kept document with near duplicates, 35 without.
@@ -12,6 +13,7 @@ import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +27,7 @@ NUM_BANDS = 8
 MOST_MISSED = 0.05  # of the pairs right at the threshold, by chance that no band agrees
 FULLEST = 0.7  # share of the table's places in use before it grows
 LEAST_PLACES = 2**12
+MOST_OWNERS = 8  # of a key, that are compared with: those who came first
 BLOCK = 65_536  # documents whose keys are put into a new table at once
 
 
@@ -70,36 +73,35 @@ class Duplicates:
     def judge(self, prints: Fingerprints) -> list[Verdict]:
         """Tell which of some documents are kept, in order; those that are join the others."""
         keys = self._keys(prints)
-        owners = self.table.find(keys.ravel()).reshape(keys.shape)
-        batch = _Batch(prints.signatures, self.num_kept, {}, [])
+        known = self.table.find(keys.ravel())
+        batch = _Batch(prints.signatures, self.num_kept, known, {}, [])
         verdicts: list[Verdict] = []
-        for row, (its_keys, its_owners) in enumerate(
-            zip(keys.tolist(), owners.tolist(), strict=True)
-        ):
-            pairs = zip(its_keys, its_owners, strict=True)
-            found = [batch.owners.get(key, -1) if owner < 0 else owner for key, owner in pairs]
-            verdicts.append(self._verdict(found, row, batch))
+        for row, its_keys in enumerate(keys.tolist()):
+            first = row * self.num_keys
+            owners = [batch.owners_of(key, first + place) for place, key in enumerate(its_keys)]
+            verdicts.append(self._verdict(owners, row, batch))
             if verdicts[-1] == "kept":
                 batch.keep(row, its_keys)
         self._append(prints, batch.rows)
         return verdicts
 
-    def _verdict(self, owners: list[int], row: int, batch: "_Batch") -> Verdict:
-        if owners[0] >= 0:
+    def _verdict(self, owners: list[list[int]], row: int, batch: "_Batch") -> Verdict:
+        if owners[0]:
             return "exact duplicate"
-        alike = sorted({owner for owner in owners if owner >= 0})
+        alike = sorted(set(chain.from_iterable(owners)))
         if not alike:
             return "kept"
-        others = np.stack([self._signature(owner, batch) for owner in alike])
-        is_near = likeness(batch.signatures[row], others).max() >= self.similarity
-        return "near duplicate" if is_near else "kept"
+        is_near = likeness(batch.signatures[row], self._signatures(alike, batch)) >= self.similarity
+        return "near duplicate" if is_near.any() else "kept"
 
-    def _signature(self, number: int, batch: "_Batch") -> np.ndarray:
-        if number >= batch.first:
-            return batch.signatures[batch.rows[number - batch.first]]
+    def _signatures(self, numbers: list[int], batch: "_Batch") -> np.ndarray:
+        """Return the signatures of kept documents, [N, P]."""
         size = 2 * self.num_permutations
         with self.signatures.open("rb") as file:
-            return np.frombuffer(os.pread(file.fileno(), size, number * size), np.uint16)
+            stored = [os.pread(file.fileno(), size, n * size) for n in numbers if n < batch.first]
+        rows = [batch.rows[number - batch.first] for number in numbers if number >= batch.first]
+        known = np.frombuffer(b"".join(stored), np.uint16).reshape(-1, self.num_permutations)
+        return np.concatenate([known, batch.signatures[rows]])
 
     def _append(self, prints: Fingerprints, rows: list[int]) -> None:
         kept = Fingerprints(prints.hashes[rows], prints.signatures[rows])
@@ -156,17 +158,22 @@ class _Batch:
 
     signatures: np.ndarray
     first: int  # number of the first that is kept
-    owners: dict[int, int]  # by key
+    known: dict[int, list[int]]  # owners from before, by the place of the key among all
+    owners: dict[int, list[int]]  # by key
     rows: list[int]
+
+    def owners_of(self, key: int, place: int) -> list[int]:
+        known = self.known.get(place, [])
+        return (known + self.owners.get(key, []))[:MOST_OWNERS]
 
     def keep(self, row: int, keys: list[int]) -> None:
         for key in keys:
-            self.owners.setdefault(key, self.first + len(self.rows))
+            self.owners.setdefault(key, []).append(self.first + len(self.rows))
         self.rows.append(row)
 
 
 class _Table:
-    """A hash table in two arrays: whose key this is, the first owner first."""
+    """A hash table in two arrays: whose keys these are, the first owners of each in their order."""
 
     def __init__(self, num_keys: int) -> None:
         places = LEAST_PLACES
@@ -176,33 +183,47 @@ class _Table:
         self.owners = np.zeros(places, np.uint32)  # counted from one; zero: free
         self.last = np.uint64(places - 1)
 
-    def find(self, keys: np.ndarray) -> np.ndarray:
-        """Return the owner of each key, or -1."""
-        found = np.full(len(keys), -1, np.int64)
-        open_keys = np.arange(len(keys))
-        places = keys & self.last
+    def find(self, keys: np.ndarray) -> dict[int, list[int]]:
+        """Return the owners of those keys that have some, by the places of the keys."""
+        found: dict[int, list[int]] = {}
+        open_keys, places = np.arange(len(keys)), keys & self.last
         while len(open_keys):
             at = places[open_keys]
-            owners = self.owners[at].astype(np.int64)
-            is_same = (self.keys[at] == keys[open_keys]) & (owners > 0)
-            found[open_keys[is_same]] = owners[is_same] - 1
-            open_keys = open_keys[(owners > 0) & ~is_same]
+            is_same = self._has(at, keys[open_keys])
+            owners = self.owners[at[is_same]].astype(np.int64) - 1
+            for key, owner in zip(open_keys[is_same].tolist(), owners.tolist(), strict=True):
+                found.setdefault(key, []).append(owner)
+            open_keys = open_keys[self.owners[at] > 0]
             places[open_keys] = (places[open_keys] + np.uint64(1)) & self.last
         return found
 
     def insert(self, keys: np.ndarray, owners: np.ndarray) -> None:
-        """Give keys to owners, first come, first served."""
-        _, first = np.unique(keys, return_index=True)
-        waiting = first[self.find(keys[first]) < 0]
-        places = keys & self.last
+        """Give keys to owners, first come, first served, and no key to too many."""
+        order = np.argsort(keys, kind="stable")
+        starts = np.searchsorted(keys[order], keys[order])
+        nth = np.arange(len(order)) - starts  # owner of the key among those at hand
+        for number in range(MOST_OWNERS):
+            self._insert_unlike(keys[order[nth == number]], owners[order[nth == number]])
+
+    def _insert_unlike(self, keys: np.ndarray, owners: np.ndarray) -> None:
+        """Give keys to one more owner each, where there are not too many."""
+        waiting, places = np.arange(len(keys)), keys & self.last
+        num_before = np.zeros(len(keys), np.int64)
         while len(waiting):
-            free = waiting[self.owners[places[waiting]] == 0]
+            at = places[waiting]
+            num_before[waiting] += self._has(at, keys[waiting])
+            free = waiting[self.owners[at] == 0]
             _, chosen = np.unique(places[free], return_index=True)
             winners = free[chosen]
             self.keys[places[winners]] = keys[winners]
             self.owners[places[winners]] = owners[winners] + np.uint32(1)
             waiting = np.setdiff1d(waiting, winners, assume_unique=True)
+            waiting = waiting[num_before[waiting] < MOST_OWNERS]
             places[waiting] = (places[waiting] + np.uint64(1)) & self.last
+
+    def _has(self, places: np.ndarray, keys: np.ndarray) -> np.ndarray:
+        """Tell which places hold these keys."""
+        return (self.keys[places] == keys) & (self.owners[places] > 0)
 
 
 def folded_hash(text: str) -> int:

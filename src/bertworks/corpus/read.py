@@ -102,15 +102,18 @@ def _search(folder: Path) -> Iterator[Path]:
 
     What is hidden or was made by a command is passed over: it would be read beside its own source.
     """
-    seen: set[Path] = set()
+    seen: set[str] = set()
     for name, inner, files in os.walk(folder, onerror=_refuse, followlinks=True):
         place = Path(name)
-        if place.resolve() in seen or (MANIFEST in files and _was_made_here(place)):
+        if os.path.realpath(place) in seen or (MANIFEST in files and _was_made_here(place)):
             inner.clear()
             continue
-        seen.add(place.resolve())
+        seen.add(os.path.realpath(place))
         inner[:] = sorted(name for name in inner if not name.startswith("."))
-        yield from filter(_is_text, (place / name for name in files if not name.startswith(".")))
+        for file in (place / name for name in sorted(files) if not name.startswith(".")):
+            if _is_text(file) and os.path.realpath(file) not in seen:
+                seen.add(os.path.realpath(file))  # of links in a circle, too
+                yield file
 
 
 def _refuse(error: OSError) -> None:
@@ -173,7 +176,7 @@ def _documents(
         elif not is_unicode(text):
             quarantine.add(file, number, "the text holds half of a surrogate pair")
         else:
-            quarantine.num_good += 1
+            quarantine.pass_good()
             yield Document.from_text(text)
 
 

@@ -47,7 +47,7 @@ def _gather(lines: Iterator[str | None], quarantine: Quarantine) -> Iterator[Doc
     size = 0
     for line in lines:
         if line is not None:
-            quarantine.num_good += 1
+            quarantine.pass_good()
             paragraphs.append(line)
             size += len(line)
         if paragraphs and (line is None or size > LONGEST_DOCUMENT):

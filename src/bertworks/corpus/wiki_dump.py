@@ -51,7 +51,7 @@ def read_pages(file: Path, quarantine: Quarantine) -> Iterator[Page]:
         if isinstance(found, str):
             quarantine.add(file, line, found)
         else:
-            quarantine.num_good += 1
+            quarantine.pass_good()
             yield found
 
 

@@ -1,14 +1,23 @@
 """Values as files have them -> values as forms read them: lists, spans, choices."""
 
+import ast
 import json
+import re
 import string
 from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from bertworks.core.errors import DataError
+from bertworks.data.span_words import require_words
 
 NO_AGREEMENT = "-"  # a label of SNLI, MNLI and OCNLI: their annotators did not agree on one
 HYPOTHESES = ("sentence2", "hypothesis")  # how these sets name their second text
+START_NAMES = ("answer_start", "start")  # of a column beside answers that are bare texts
+_OPENINGS = ("[", "{", "('", '("')  # of lists and objects, and of tuples of texts
+# What is meant as a list where words may also begin with a bracket, as [CLS] and [ 1 ] do: quoted
+# texts, commas from the first word on, or nothing but numbers.
+_LISTED = re.compile(r"""[\[{](?:['"]|[^\s|]*,.*[\]}]$|[\d\s.]+\]$)""", re.DOTALL)
+_JOINED = re.compile(r"""['"]\s+['"]""")  # texts without commas, which Python makes one of
 
 
 def arrange(
@@ -20,7 +29,7 @@ def arrange(
         raise DataError(f"the label is {NO_AGREEMENT!r}: its annotators agreed on none")
     if "choices" in wanted:
         choices, label = (columns.get(ours, ours) for ours in ("choices", "label"))
-        found |= _choices_and_label(row, choices, label)
+        found |= _choices_and_label(row, choices, label if "label" in wanted else None)
     for ours, convert in _CONVERT.items():
         theirs = columns.get(ours, ours)
         if ours in wanted and found.get(theirs) is not None:
@@ -33,17 +42,22 @@ def _is_disputed(row: Mapping[str, Any], columns: Mapping[str, str]) -> bool:
     return is_inference and row.get(columns.get("label", "label")) == NO_AGREEMENT
 
 
-def _choices_and_label(row: Mapping[str, Any], choices: str, label: str) -> dict[str, Any]:
+def _choices_and_label(row: Mapping[str, Any], choices: str, label: str | None) -> dict[str, Any]:
     """Return choices from columns of their own or with marks, and which one a label names."""
+    said = row.get(label) if label else None
+    found: dict[str, Any]
     if choices not in row and "," in choices:
         parts = choices.split(",")
-        return {choices: _choices(row, parts), **_chosen(row, parts, label)}
+        found = {choices: _choices(row, parts)}
+        if label and isinstance(said, str):
+            found[label] = _chosen(said.strip(), parts, found[choices])
+        return found
     marked = _marked_choices(row.get(choices))
     if marked is None:
         return {}
-    found: dict[str, Any] = {choices: list(marked.values())}
-    if isinstance(row.get(label), str) and row[label] in marked:
-        found[label] = list(marked).index(row[label])
+    found = {choices: list(marked.values())}
+    if label and isinstance(said, str) and said in marked:
+        found[label] = list(marked).index(said)
     return found
 
 
@@ -72,44 +86,100 @@ def _marked_choices(found: Any) -> dict[str, Any] | None:
     return dict(zip(names, texts, strict=True))
 
 
-def _chosen(row: Mapping[str, Any], parts: list[str], label: str) -> dict[str, Any]:
+def _chosen(said: str, parts: list[str], choices: list[Any]) -> int | str:
     """Return a label that names a column of choices, or is its letter, as a number from 0 on."""
-    said = row.get(label)
-    if not isinstance(said, str):
-        return {}
     for names in (parts, list(string.ascii_uppercase[: len(parts)])):
         if said in names and not said.isdecimal():
-            return {label: names.index(said)}
-    return {label: int(said)} if said.isdecimal() else {}
+            return names.index(said)
+    if not said.isdecimal():
+        return said
+    texts = [str(choice).strip() for choice in choices]
+    if all(part.isdecimal() for part in parts) or said not in texts:
+        return int(said)
+    if int(said) < len(texts) and texts[int(said)] != said:
+        text, number = (parts[at] for at in (texts.index(said), int(said)))
+        raise DataError(
+            f"the label {said!r} is the text of the choice {text!r} and the number of {number!r}; "
+            "write the name of the column that is meant"
+        )
+    return said
 
 
 def _list(found: Any, row: Mapping[str, Any]) -> Any:
-    """Return what a cell of a table writes as JSON."""
-    if isinstance(found, str) and found.lstrip().startswith(("[", "{")):
-        try:
-            return json.loads(found)
-        except (ValueError, RecursionError):
-            return found
-    return found
+    """Return the list or object that a cell of a table writes."""
+    written = _written(found)
+    if written is None and isinstance(found, str) and found.lstrip().startswith(("[", "{")):
+        raise _no_list(found)
+    return found if written is None else written
 
 
 def _words(found: Any, row: Mapping[str, Any]) -> Any:
-    listed = _list(found, row)
+    listed = _list_or_text(found)
     return listed.split() if isinstance(listed, str) else listed
 
 
 def _labels(found: Any, row: Mapping[str, Any]) -> Any:
-    return [] if found == "" else _list(found, row)
+    return [] if found == "" else _list_or_text(found)
 
 
 def _answers(found: Any, row: Mapping[str, Any]) -> Any:
-    """Return answers as objects where they are bare texts."""
-    listed = _list(found, row)
+    """Return answers as objects where they are bare texts, with starts that stand beside them."""
+    written = _written(found)
+    listed = found if written is None else written
     if isinstance(listed, str):
         listed = [listed] if listed.strip() else []
-    if isinstance(listed, list):
-        return [{"text": item} if isinstance(item, str) else item for item in listed]
-    return listed
+    if not isinstance(listed, list) or not any(isinstance(item, str) for item in listed):
+        return listed
+    pairs = zip(listed, _starts(row, len(listed)), strict=True)
+    return [{"text": item} | start if isinstance(item, str) else item for item, start in pairs]
+
+
+def _starts(row: Mapping[str, Any], count: int) -> list[dict[str, Any]]:
+    """Return the start of each answer as a column of its own tells it, or nothing of each."""
+    folded = {name.strip().casefold(): value for name, value in row.items()}
+    said = (folded[name] for name in START_NAMES if folded.get(name) not in (None, ""))
+    found = next(said, None)
+    if found is None:
+        return [{}] * count
+    written = _written(found)
+    listed = found if written is None else written
+    starts = listed if isinstance(listed, list) else [listed]
+    if len(starts) != count:
+        raise DataError(f"{count} answers but {len(starts)} starts; each answer needs one")
+    return [{"start": start} for start in starts]
+
+
+def _list_or_text(found: Any) -> Any:
+    """Return the list that a cell writes, or its text where that is not meant as a list."""
+    written = _written(found)
+    if written is None and isinstance(found, str) and _LISTED.match(found.strip()):
+        raise _no_list(found)
+    return found if written is None else written
+
+
+def _written(found: Any) -> Any:
+    """Return the list or object that a text writes as JSON or as Python does, or None."""
+    if not isinstance(found, str) or not found.lstrip().startswith(_OPENINGS):
+        return None
+    try:
+        return json.loads(found)
+    except (ValueError, RecursionError):
+        return _python_list(found.strip())
+
+
+def _python_list(text: str) -> Any:
+    """Return what pandas writes of a list, with lists for its tuples, or None."""
+    if _JOINED.search(text):
+        return None
+    try:
+        found = json.loads(json.dumps(ast.literal_eval(text)))
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return None
+    return found if isinstance(found, list | dict) else None
+
+
+def _no_list(found: str) -> DataError:
+    return DataError(f'{found!r:.60} looks like a list but is no JSON; write ["a", "b"]')
 
 
 def _spans(found: Any, row: Mapping[str, Any]) -> Any:
@@ -122,17 +192,12 @@ def _spans(found: Any, row: Mapping[str, Any]) -> Any:
         for kind, mentions in listed.items():
             for words, places in mentions.items():
                 for first, last in places:
-                    _require_words(row, words, first, last + 1)
+                    if isinstance(row.get("text"), str):
+                        require_words(words, row["text"], first, last + 1)
                     spans.append([first, last + 1, kind])
     except (AttributeError, TypeError, ValueError):
         raise DataError(f"the spans {listed!r:.60} are not {{kind: {{words: places}}}}") from None
     return spans
-
-
-def _require_words(row: Mapping[str, Any], words: str, start: int, end: int) -> None:
-    text = row.get("text")
-    if isinstance(text, str) and text[start:end] != words:
-        raise DataError(f"{words!r:.60} is not what stands at {start}..{end} of the text")
 
 
 _CONVERT: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {

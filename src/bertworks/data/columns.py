@@ -12,13 +12,19 @@ Columns = Mapping[str, str]  # our name of a column -> the file's, or several wi
 # of them in a file are one too many; a later group counts only where the earlier ones fail.
 ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
     "text": (
-        ("sentence",),
+        ("sentence", "文本", "句子"),
         ("text_a",),
-        ("content", "review", "comment", "tweet", "message", "utterance", "body", "title"),
+        (
+            *("content", "review", "comment", "tweet", "message", "utterance", "body", "title"),
+            *("内容", "评论"),
+        ),
     ),
     "label": (
         ("gold_label",),
-        ("class", "category", "quality", "is_duplicate", "sentiment", "polarity", "target"),
+        (
+            *("class", "category", "quality", "is_duplicate", "sentiment", "polarity", "target"),
+            *("标签", "类别"),
+        ),
         ("entailment_judgment", "gold", "topic", "group"),
     ),
     "labels": (("classes", "categories", "topics"),),
@@ -31,9 +37,9 @@ ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
     "tags": (("ner_tags", "pos_tags", "chunk_tags", "slots", "ner", "pos"),),
     "spans": (("entities",),),
     "intent": (("label", "category"),),
-    "question": (("query", "prompt", "stem", "startphrase", "ctx"),),
+    "question": (("query", "prompt", "stem", "startphrase", "ctx", "问题"),),
     "passage": (("context", "paragraph", "article", "dialogue"),),
-    "answers": (("answer",),),
+    "answers": (("answer", "答案"),),
     "choices": (("options", "endings"),),
     "source": (("src",), ("document", "article", "abstract")),
     "target": (("tgt", "reference", "references"), ("summary", "tldr"), ("title",)),
@@ -41,7 +47,7 @@ ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
 WEAK_NAMES = ALIASES["text"][-1]  # which a file may have beside a text of another name
 ALIASES_OF_FORM = {
     ("score", "score"): (*ALIASES["score"], ("label",)),
-    ("choice", "label"): (("answer", "answerkey", "answer_key", "correct"),),
+    ("choice", "label"): (("answer", "answerkey", "answer_key", "correct", "答案"),),
     ("relation", "label"): (("relation",),),
 }
 OURS = ("text", "text_b")
@@ -55,6 +61,7 @@ PAIRS = (
     ("sentence_a", "sentence_b"),
     ("text1", "text2"),
     ("s1", "s2"),
+    ("句子1", "句子2"),
 )
 _CHOICE = re.compile(r"([a-z]*?)[_ ]?(\d|[a-h])")
 _CHOICE_WORDS = ("", "choice", "option", "ending", "answer")

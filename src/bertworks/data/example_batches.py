@@ -81,8 +81,7 @@ class MixedBatches:
 
     def _turns(self, epoch: int) -> np.ndarray:
         """Return whose turn each step of an epoch is."""
-        turns = np.repeat(np.arange(len(self.tasks)), self.steps_of_task)
-        return random_at(self.seed, "tasks", epoch).permutation(turns)
+        return _turns(self.seed, epoch, tuple(self.steps_of_task))
 
     def _steps_before(self, step: int) -> list[int]:
         """Return how many steps before one were each task's."""
@@ -121,5 +120,11 @@ def length_sorted_batches(
 
 
 @lru_cache(maxsize=8)  # drawn once an epoch, not at each of its steps
+def _turns(seed: int, epoch: int, steps_of_task: tuple[int, ...]) -> np.ndarray:
+    turns = np.repeat(np.arange(len(steps_of_task)), steps_of_task)
+    return random_at(seed, "tasks", epoch).permutation(turns)
+
+
+@lru_cache(maxsize=8)
 def _order(seed: int, epoch: int, count: int) -> np.ndarray:
     return random_at(seed, "epoch", epoch).permutation(count)

@@ -1,6 +1,7 @@
 """Labelled data in memory: what an example of each form holds."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 Place = tuple[int, int]  # where something begins and ends in a text, in characters
 
@@ -11,6 +12,11 @@ class Example:
 
     line: int = 0  # where it stands in its file
     origin: str | None = field(default=None, compare=False)  # where its text is from, if told
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """What an answer says of the row that it belongs to."""
+        return {"line": self.line}
 
     @property
     def num_characters(self) -> int:
@@ -68,6 +74,11 @@ class QuestionExample(Example):
     passage: str
     answers: tuple[Found, ...] | None = None  # any of them is right; none at all: no answer
     id: str = ""
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """What an answer says of the row that it belongs to, by the name that the row has."""
+        return super().where | ({"id": self.id} if self.id else {})
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,10 @@ from bertworks.core.lines import UNREADABLE, open_bytes
 HEAD_BYTES, HEAD_LINES = 1 << 18, 2000
 _HAN = re.compile("[\u3400-\u9fff]")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_WORKBOOKS = {
+    b"PK\x03\x04": "an Excel workbook or another zip archive",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook or another file of Microsoft Office",
+}
 
 
 def read_head(file: Path) -> list[str]:
@@ -22,6 +26,7 @@ def read_head(file: Path) -> list[str]:
             raw = stream.read(HEAD_BYTES)
     except UNREADABLE as error:
         raise DataError(f"{file} cannot be read after line 0: {error}") from error
+    _refuse_workbook(file, raw)
     lines = raw.removeprefix(codecs.BOM_UTF8).split(b"\n")
     if len(lines) > 1 and (not lines[-1] or len(raw) == HEAD_BYTES):
         lines.pop()  # nothing, or the head ends within it
@@ -29,6 +34,14 @@ def read_head(file: Path) -> list[str]:
     if 2 * decoded.count(None) > len(decoded):
         raise DataError(f"{file} is not UTF-8 {_true_encoding(raw)}")
     return [line or "" for line in decoded[:HEAD_LINES]]
+
+
+def _refuse_workbook(file: Path, raw: bytes) -> None:
+    for beginning, kind in _WORKBOOKS.items():
+        if raw.startswith(beginning):
+            raise DataError(
+                f"{file} is {kind}; save the sheet as CSV UTF-8, or unpack the file, and give that"
+            )
 
 
 def _decode(line: bytes) -> str | None:
@@ -41,8 +54,11 @@ def _decode(line: bytes) -> str | None:
 
 def _true_encoding(raw: bytes) -> str:
     """Return what a text is perhaps written in, and how to mend that."""
-    if raw.startswith(_UTF16) or b"\0" in raw:
+    if raw.startswith(_UTF16):
         name = "UTF-16"
+    elif b"\0" in raw:
+        # Most NULs are the upper halves of Latin letters, digits and line ends.
+        name = "UTF-16BE" if raw[::2].count(0) > raw[1::2].count(0) else "UTF-16LE"
     elif _is_gb18030(raw):
         name = "GB18030"
     else:

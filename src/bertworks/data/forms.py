@@ -1,7 +1,6 @@
 """How a row of labelled data becomes an example: the columns of each form, checked."""
 
 import math
-import re
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,10 +9,11 @@ from typing import Any
 
 from bertworks.core.errors import DataError
 from bertworks.core.lines import is_unicode
+from bertworks.core.scripts import is_invisible
+from bertworks.data.answer_places import find_answer
 from bertworks.data.examples import (
     ChoiceExample,
     Example,
-    Found,
     Place,
     QuestionExample,
     RelationExample,
@@ -22,6 +22,7 @@ from bertworks.data.examples import (
     TaggedExample,
     TextExample,
 )
+from bertworks.data.span_words import require_words, words_of
 
 
 @dataclass(frozen=True)
@@ -85,14 +86,14 @@ class Row:
         """Return the names of labels: of a list, or of a text with | between them."""
         found = self.value(name)
         if isinstance(found, str):
-            items = found.split("|") if found.strip() else []
+            items = [part for part in found.split("|") if label_name(part)]
         else:
             items = self.items(name)
         named = [label_name(item) for item in items]
         labels = [label for label in named if label is not None and is_unicode(label)]
         if len(labels) < len(named):
             raise DataError(
-                f"{self._said(name)} is {found!a:.60}; a label is a string, a whole number or "
+                f"{self._said(name)} is {found!r:.60}; a label is a string, a whole number or "
                 "true/false"
             )
         return tuple(dict.fromkeys(labels))
@@ -161,7 +162,16 @@ def label_name(label: Any) -> str | None:
         return "true" if label else "false"
     if isinstance(label, int):
         return str(label)
-    return label.strip() or None if isinstance(label, str) else None
+    return _bare(label) or None if isinstance(label, str) else None
+
+
+def _bare(label: str) -> str:
+    """Return a label without white space and invisible marks at its ends."""
+    bare = label.strip()
+    if bare.isprintable():
+        return bare
+    seen = [at for at, char in enumerate(bare) if not char.isspace() and not is_invisible(char)]
+    return bare[seen[0] : seen[-1] + 1] if seen else ""
 
 
 def make_example(
@@ -243,7 +253,8 @@ def _spans(row: Row, text: str) -> tuple[Span, ...]:
             start, end, label = values
         except (KeyError, TypeError, ValueError):
             raise DataError(f"the span {item!r:.60} is not a start, an end and a label") from None
-        place, name = _place((start, end), text), label_name(label)
+        place = _place(item if isinstance(item, dict) else (start, end), text)
+        name = label_name(label)
         if name is None or not is_unicode(name):
             raise DataError(f"the span {item!r:.60} has no label")
         found.append(Span(*place, name))
@@ -255,12 +266,15 @@ def _spans(row: Row, text: str) -> tuple[Span, ...]:
 
 
 def _place(item: Any, text: str) -> Place:
+    words = None
     if isinstance(item, dict):
-        item = (item.get("start"), item.get("end"))
+        words, item = words_of(item, text), (item.get("start"), item.get("end"))
     is_pair = isinstance(item, list | tuple) and len(item) == 2
     if not is_pair or not all(isinstance(at, int) and not isinstance(at, bool) for at in item):
         raise DataError(f"{item!r:.60} is no place in a text: give its start and its end")
     start, end = item
+    if words is not None:
+        require_words(words, text, start, end)
     if not 0 <= start < end <= len(text):
         raise DataError(f"the place {start}..{end} is not in the text of {len(text)} characters")
     return start, end
@@ -271,7 +285,7 @@ def _answers(row: Row) -> QuestionExample:
     identity = str(row.value("id")) if row.has("id") else ""
     answers = None
     if row.is_labelled:
-        answers = tuple(_find_answer(*pair, passage) for pair in _answer_pairs(row))
+        answers = tuple(find_answer(*pair, passage) for pair in _answer_pairs(row))
         if answers and all(answer.start is None for answer in answers):
             raise DataError(f"the answer {answers[0].text!r:.60} is not in its passage")
     return QuestionExample(question, passage, answers, identity, line=row.line)
@@ -280,6 +294,8 @@ def _answers(row: Row) -> QuestionExample:
 def _answer_pairs(row: Row) -> list[tuple[Any, Any]]:
     """Return text and start of each answer, from a list of objects or an object of lists."""
     found = row.value("answers")
+    if isinstance(found, dict) and isinstance(found.get("text"), str):
+        found = [found]
     try:
         if isinstance(found, dict):
             starts = found.get("start", found.get("answer_start"))
@@ -288,18 +304,6 @@ def _answer_pairs(row: Row) -> list[tuple[Any, Any]]:
     except (KeyError, TypeError, ValueError, AttributeError):
         raise DataError(f"the answers {found!r:.60} are no list of texts with starts") from None
     return pairs
-
-
-def _find_answer(text: Any, start: Any, passage: str) -> Found:
-    """Return an answer at its place; one that stands elsewhere is taken where it is nearest."""
-    if not isinstance(text, str) or not text.strip() or not is_unicode(text):
-        raise DataError(f"the answer {text!r:.60} is empty or no text")
-    said = start if isinstance(start, int) and start >= 0 else 0
-    if passage[said : said + len(text)] == text:
-        return Found(text, said)
-    places = [found.start() for found in re.finditer(f"(?={re.escape(text)})", passage)]
-    nearest = min(places, key=lambda place: abs(place - said), default=None)
-    return Found(text, nearest, is_moved=start is not None and nearest is not None)
 
 
 def _choice(row: Row) -> ChoiceExample:

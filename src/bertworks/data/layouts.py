@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,15 @@ from bertworks.data.parallel_files import read_pair
 from bertworks.data.tables import (
     Table,
     csv_reader,
+    is_parted,
     names_columns,
     open_cells,
     open_objects,
+    other_mark,
     read_jsonl,
     read_parquet_rows,
     read_tsv,
+    read_whole_lines,
 )
 from bertworks.data.tagged_lines import (
     is_conll,
@@ -146,8 +150,7 @@ def _find(file: Path, form: str | None, given: Columns) -> Layout | Table:
     if suffix == ".json":
         return _json(file, head)
     if suffix == ".csv":
-        first = next((line for line in head if line.strip()), "")
-        return open_cells(file, csv_reader(first, given), given)
+        return open_cells(file, csv_reader(head, given), given)
     return _lines(file, head, form, given)
 
 
@@ -160,6 +163,8 @@ def _lines(file: Path, head: Sequence[str], form: str | None, given: Columns) ->
 
 def _tabbed(file: Path, head: Sequence[str], form: str | None, given: Columns) -> Table:
     is_texts = plain_suffix(file) == ".txt" and form == "texts"
+    if is_texts and not given and not _has_columns(head):
+        return open_cells(file, read_whole_lines, given)
     if plain_suffix(file) == ".tsv" or is_texts or any("\t" in line for line in head):
         return open_cells(file, read_tsv, given)
     raise UsageError(
@@ -167,6 +172,13 @@ def _tabbed(file: Path, head: Sequence[str], form: str | None, given: Columns) -
         f"may be followed by {', '.join(COMPRESSIONS)}, or its lines have tabs or tags; bare texts "
         "to predict from are a .tsv of one column"
     )
+
+
+def _has_columns(head: Sequence[str]) -> bool:
+    """Tell whether lines are a table, by its header or by as many tabs in each."""
+    lines = [line for line in head if line.strip()]
+    first, *below = (line.split("\t") for line in lines or [""])
+    return (len(first) > 1 and is_header(first, {}, below)) or is_parted(lines, "\t")
 
 
 def _json(file: Path, head: Sequence[str]) -> Layout | Table:
@@ -257,10 +269,22 @@ def _table_source(
             _refuse_shorter(table, columns)
     else:
         columns = _bare_columns(table, form, given, labelled=labelled)
+        if plain_suffix(file) == ".csv" and len(table.names) == 1 and not given:
+            _refuse_other_mark(table)
     if missing_inputs(form, columns):
         raise cannot_tell(table.names, form, labelled=labelled)
     note = _note(file, form, columns, given) or _header_warning(file, table, given)
-    return Source(form, columns, table.read, note)
+    return Source(form, columns, _reader(table, form, columns, labelled=labelled), note)
+
+
+def _reader(
+    table: Table, form: str, columns: Columns, *, labelled: bool
+) -> Callable[[Quarantine], Rows]:
+    """Return how to read a table whose rows may lack cells that a form does without."""
+    if not table.has_places:
+        return table.read
+    wanted = {*FORMS[form].inputs, *(FORMS[form].gold if labelled else ())} - {"choices"}
+    return partial(table.read, needed={columns[ours] for ours in wanted if ours in columns})
 
 
 def _refuse_shorter(table: Table, columns: Columns) -> None:
@@ -331,6 +355,17 @@ def _require_columns(table: Table, *, is_enough: bool) -> None:
             f"has one column only, which begins with {first!r:.30}; columns are parted by commas "
             "in .csv (by semicolons only below a header of known names) and by tabs in .tsv; "
             "rename the file, or write it with them"
+        )
+
+
+def _refuse_other_mark(table: Table) -> None:
+    """Stop where the one column of a .csv holds what seem to be several."""
+    if mark := other_mark(table):
+        name = {";": "semicolons", "\t": "tabs"}[mark]
+        raise DataError(
+            f"has one column only, but its rows hold equally many {name}; name a column of its "
+            "header with --columns text=NAME, write it with commas, or take whole rows for texts "
+            "with --columns text=1"
         )
 
 

@@ -62,6 +62,7 @@ def read_intents(folder: Path, quarantine: Quarantine, columns: Mapping[str, str
     for file in filter(None, files.values()):
         require_content(file)
     there = {name: file for name, file in files.items() if file is not None}
+    _require_even(there.values())
     streams = [read_every_line(file, quarantine) for file in there.values()]
     for number, group in enumerate(zip_longest(*streams, fillvalue=(0, "")), start=1):
         row = {name: line.strip() for name, (_, line) in zip(there, group, strict=True) if line}
@@ -73,6 +74,24 @@ def read_intents(folder: Path, quarantine: Quarantine, columns: Mapping[str, str
             continue
         lists = {name: row[name].split() for name in ("tokens", "tags") if name in row}
         yield number, row | lists
+
+
+def _require_even(files: Iterable[Path]) -> None:
+    """Stop when files have not the same number of lines: one that is lost would move all others."""
+    counts = {file: _num_lines(file) for file in files}
+    if len(set(counts.values())) > 1:
+        (first, count), *others = counts.items()
+        told = ", ".join(f"{file.name} {other:,}" for file, other in others)
+        raise DataError(
+            f"{first} has {count:,} lines, {told}; the same line of each must be of one utterance, "
+            "so find where lines are lost"
+        )
+
+
+def _num_lines(file: Path) -> int:
+    """Return how many lines a file has, blank ones at its end aside."""
+    lines = read_every_line(file, Quarantine())
+    return max((number for number, line in lines if line is None or line.strip()), default=0)
 
 
 def is_intents(folder: Path) -> bool:

@@ -61,7 +61,7 @@ def _read_ours(folder: Path, quarantine: Quarantine) -> RetrievalSet:
     for line, row in read_rows(judgements, quarantine):
         try:
             _grade(made, str(row["query"]), str(row["document"]), float(row["grade"]))
-            quarantine.num_good += 1
+            quarantine.pass_good()
         except KeyError as error:
             quarantine.add(judgements, line, f"no {error} (found {', '.join(row) or 'nothing'})")
         except (DataError, ValueError) as error:
@@ -79,7 +79,7 @@ def _read_texts(file: Path, quarantine: Quarantine, *, may_be_empty: bool = Fals
             quarantine.add(file, line, "'text' is empty or not a string")
         else:
             texts[str(name)] = text
-            quarantine.num_good += 1
+            quarantine.pass_good()
     return texts
 
 
@@ -95,13 +95,13 @@ def _read_smart(folder: Path, quarantine: Quarantine) -> RetrievalSet:
         {str(place): text for place, text in enumerate(texts, start=1)},
         _unlike(_entries(documents, quarantine), documents, quarantine),
     )
-    quarantine.num_good += len(made.queries) + len(made.documents)
+    quarantine.pass_good(len(made.queries) + len(made.documents))
     for line, text in read_lines(judgements, quarantine):
         try:
             query, document, code = map(int, text.split())
             grade = SMART_BEST + 1 - code if 1 <= code <= SMART_BEST else 0
             _grade(made, str(query), str(document), grade)
-            quarantine.num_good += 1
+            quarantine.pass_good()
         except (DataError, ValueError) as error:
             quarantine.add(judgements, line, f"no judgement: {error}")
     return made

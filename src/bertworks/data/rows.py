@@ -11,9 +11,10 @@ from bertworks.data.cells import arrange
 from bertworks.data.columns import Columns
 from bertworks.data.forms import COLUMNS, FORMS, ORIGINS, make_example
 from bertworks.data.layouts import open_source, open_table, tell_form
-from bertworks.data.tables import Rows
+from bertworks.data.tables import UNEVEN, Rows
 
 REMEDY = "mend the file, or name its columns with --columns"
+UNEVEN_REMEDY = "give each row as many columns, with quotes around texts that hold a comma in .csv"
 
 
 def read_examples(
@@ -27,7 +28,8 @@ def read_examples(
     """Return the examples of a file; rows that cannot be used go to the quarantine."""
     own = Quarantine()  # each file must be mostly good, however long the others are
     examples = list(stream_examples(file, own, form=form, columns=columns, labelled=labelled))
-    own.check(remedy=REMEDY)
+    is_uneven = any(UNEVEN.match(row.reason) for row in own.rows[:1])
+    own.check(remedy=UNEVEN_REMEDY if is_uneven else REMEDY)
     if not examples:
         raise DataError(f"{file} holds no rows; give a file with examples in it")
     quarantine.take(own)

@@ -2,8 +2,9 @@
 
 import csv
 import json
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -21,6 +22,8 @@ Cells = Iterator[tuple[int, list[str]]]
 SAMPLE = 1000  # rows that tell what the columns are
 CSV_MARKS = (",", ";", "\t")  # between columns, the surest first
 FEWEST_EVEN = 0.9  # of the rows of a table without a header have the same width
+_SEP_LINE = re.compile(r'"?sep=([^\w\s"]|\t)"?,*', re.IGNORECASE)  # which Excel writes and reads
+UNEVEN = re.compile(r"^\d+ columns?, but ")  # how the reason begins where a row has another width
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Table:
 
     names: tuple[str, ...]  # numbers from 1 on where there is no header
     sample: tuple[dict[str, Any], ...]
-    read: Callable[[Quarantine], Rows]
+    read: Callable[..., Rows]  # of a quarantine; of cells also the columns that a row must have
     has_names: bool = True
     has_places: bool = False  # its columns stand in an order, so they may be given by number
     is_even: bool = True  # nearly all rows have as many columns
@@ -55,13 +58,15 @@ def open_objects(file: Path, read: Callable[[Path, Quarantine], Rows]) -> Table:
 
 def open_cells(file: Path, read: Callable[[Path, Quarantine], Cells], given: Columns) -> Table:
     """Return lines of cells as a table, with a header or without one."""
-    rows = [cells for _, cells in islice(read(file, Quarantine()), SAMPLE) if any(cells)]
+    rows = [row for _, row in islice(read(file, Quarantine()), SAMPLE) if not _is_blank(row)]
     if not rows or is_header(rows[0], given, rows[1:]):
         names = tuple(rows[0]) if rows else ()
-        sample = [dict(zip(names, row, strict=True)) for row in rows[1:] if len(row) == len(names)]
+        fitted = (_fitted(row, len(names)) for row in rows[1:])
+        sample = [dict(zip(names, row, strict=False)) for row in fitted if len(row) <= len(names)]
         reader = partial(_with_header, file, read)
         return Table(names, tuple(sample), reader, has_places=True)
     width = Counter(map(len, rows)).most_common(1)[0][0]
+    rows = [_fitted(row, width) for row in rows]
     columns = [Column(values) for values in zip(*(r for r in rows if len(r) == width), strict=True)]
     least = least_width(columns)
     names = tuple(str(at) for at in range(1, (least or width) + 1))
@@ -97,8 +102,17 @@ def read_tsv(file: Path, quarantine: Quarantine) -> Cells:
     return ((n, line.rstrip("\r\n").split("\t")) for n, line in read_lines(file, quarantine))
 
 
-def csv_reader(first: str, given: Columns) -> Callable[[Path, Quarantine], Cells]:
-    """Return how to read a CSV file: parted by commas, or as the names in its first line are."""
+def read_whole_lines(file: Path, quarantine: Quarantine) -> Cells:
+    """Yield each line as one cell, whatever it holds."""
+    return ((number, [line.rstrip("\r\n")]) for number, line in read_lines(file, quarantine))
+
+
+def csv_reader(head: Sequence[str], given: Columns) -> Callable[[Path, Quarantine], Cells]:
+    """Return how to read a CSV file: parted by what its first line tells or has between names."""
+    told = _SEP_LINE.fullmatch(head[0].strip(" ")) if head else None
+    if told:
+        return partial(read_csv, mark=told[1], has_sep_line=True)
+    first = next((line for line in head if line.strip()), "")
     named = (mark for mark in CSV_MARKS if is_header(_cells(first, mark), given))
     return partial(read_csv, mark=next(named, ","))
 
@@ -109,18 +123,34 @@ def names_columns(line: str) -> bool:
     return any(is_header(_cells(line, mark), {}) for mark in marks)
 
 
+def other_mark(table: Table) -> str | None:
+    """Return the mark that nearly all rows of one column hold equally often."""
+    rows = table.column(table.names[0]).values
+    return next((mark for mark in CSV_MARKS[1:] if is_parted(rows, mark)), None)
+
+
+def is_parted(rows: Sequence[str], mark: str) -> bool:
+    """Tell whether nearly all of several rows hold a mark, and equally often."""
+    counts = Counter(row.count(mark) for row in rows)
+    per_row, num_rows = max(counts.items(), key=lambda item: item[1], default=(0, 0))
+    return per_row > 0 and 1 < num_rows >= FEWEST_EVEN * len(rows)
+
+
 def _cells(line: str, mark: str) -> list[str]:
     return [cell.strip().strip('"') for cell in line.split(mark)]
 
 
-def read_csv(file: Path, quarantine: Quarantine, mark: str = ",") -> Cells:
+def read_csv(
+    file: Path, quarantine: Quarantine, mark: str = ",", *, has_sep_line: bool = False
+) -> Cells:
     """Yield each row with the line on which it begins; a broken one costs all lines it took."""
     taken: list[int] = []
 
     def lines() -> Iterator[str]:
         for number, line in read_lines(file, quarantine):
-            taken.append(number)
-            yield line
+            if number > 1 or not has_sep_line:
+                taken.append(number)
+                yield line
 
     rows = csv.reader(lines(), delimiter=mark, strict=True)
     while True:
@@ -136,14 +166,18 @@ def read_csv(file: Path, quarantine: Quarantine, mark: str = ",") -> Cells:
 
 
 def _with_header(
-    file: Path, read: Callable[[Path, Quarantine], Cells], quarantine: Quarantine
+    file: Path,
+    read: Callable[[Path, Quarantine], Cells],
+    quarantine: Quarantine,
+    needed: Container[str] | None = None,
 ) -> Rows:
     rows = read(file, quarantine)
-    _, header = next(((number, row) for number, row in rows if any(row)), (0, []))
+    _, header = next(((number, row) for number, row in rows if not _is_blank(row)), (0, []))
     for number, row in rows:
-        if len(row) == len(header):
-            yield number, dict(zip(header, row, strict=True))
-        elif any(row):
+        named = _named(row, header, needed)
+        if named:
+            yield number, named
+        elif named is None:
             quarantine.add(file, number, f"{num_columns(row)}, but the header has {len(header)}")
 
 
@@ -152,11 +186,39 @@ def _without_header(
     read: Callable[[Path, Quarantine], Cells],
     names: tuple[str, ...],
     quarantine: Quarantine,
+    needed: Container[str] | None = None,
     *,
     has_extras: bool,
 ) -> Rows:
     for number, row in read(file, quarantine):
-        if len(row) == len(names) or (has_extras and len(row) > len(names)):
-            yield number, dict(zip(names, row, strict=False))
-        elif any(row):
+        named = _named(row[: len(names)] if has_extras else row, names, needed)
+        if named:
+            yield number, named
+        elif named is None:
             quarantine.add(file, number, f"{num_columns(row)}, but most rows have {len(names)}")
+
+
+def _named(
+    row: list[str], names: Sequence[str], needed: Container[str] | None
+) -> dict[str, str] | None:
+    """Return the cells of a row by name, nothing of a blank row, or None of another width.
+
+    The last cells may be missing and are empty then, unless they are needed; all are by default.
+    """
+    # Of one column a blank cell is a text that is missing, which who counts rows must hear of.
+    if _is_blank(row) and not len(row) == len(names) == 1:
+        return {}
+    cells = _fitted(row, len(names))
+    missing = names[len(cells) :]
+    if len(cells) > len(names) or any(needed is None or name in needed for name in missing):
+        return None
+    return dict(zip(names, [*cells, *[""] * len(missing)], strict=True))
+
+
+def _is_blank(row: list[str]) -> bool:
+    return not any(cell.strip() for cell in row)
+
+
+def _fitted(row: list[str], width: int) -> list[str]:
+    """Return a row without empty cells behind its last column, which spreadsheets leave there."""
+    return row[:width] if _is_blank(row[width:]) else row

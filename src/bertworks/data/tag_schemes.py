@@ -3,6 +3,7 @@
 The tag of a word is a letter and the label of its span, as B-PER, or a letter alone; O is outside.
 """
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -23,6 +24,11 @@ LETTERS: dict[Scheme, tuple[str, str, str, str]] = {
     "bilou": ("B", "I", "L", "U"),
 }
 LEAST_LABELLED, LEAST_BARE = 0.5, 0.9  # shares of the words in spans, for the others to be strays
+LEAST_MISSPELT = 0.95  # share of the words in spans whose tags have one of these other forms
+OTHER_FORMS = [  # B_PER or b-per, and PER-B
+    re.compile(r"(?P<letter>[BIMESLU])[-_:./](?P<label>.+)", re.IGNORECASE),
+    re.compile(r"(?P<label>.+)[-_:./](?P<letter>[BIMESLU])", re.IGNORECASE),
+]
 _ROLES = {"B": "B", "I": "I", "M": "I", "E": "E", "L": "E", "S": "S", "U": "S"}
 
 
@@ -63,6 +69,25 @@ def find_strays(counts: Mapping[str, int]) -> tuple[Scheme, list[str]]:
         if is_meant and sizes[scheme] >= least * sum(inside.values()):
             return scheme, [tag for tag in inside if tag not in fitting[scheme]]
     return "plain", [tag for tag in inside if _split(tag)[1] and _role(tag)[0] != OUTSIDE]
+
+
+def find_misspelt(counts: Mapping[str, int]) -> dict[str, str]:
+    """Return tags that mean spans in another form than B-PER, each as it should be written.
+
+    There are none unless nearly all words but those outside of spans have such a tag.
+    """
+    inside = {tag: count for tag, count in counts.items() if tag.upper() != OUTSIDE}
+    for form in OTHER_FORMS:
+        matched = {tag: found for tag in inside if (found := form.fullmatch(tag))}
+        letters = {found["letter"].upper() for found in matched.values()}
+        is_scheme = "B" in letters and any(letters <= set(known) for known in LETTERS.values())
+        size = sum(inside[tag] for tag in matched)
+        if is_scheme and size >= LEAST_MISSPELT * sum(inside.values()):
+            return {
+                tag: _join(found["letter"].upper(), found["label"])
+                for tag, found in matched.items()
+            }
+    return {}
 
 
 def find_spans(tags: Sequence[str]) -> list[WordSpan]:

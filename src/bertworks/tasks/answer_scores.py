@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
-from bertworks.core.scripts import EAST_ASIAN, pattern_of, script_of
+from bertworks.core.scripts import EAST_ASIAN, EAST_ASIAN_CHARS, script_of
 from bertworks.data.examples import QuestionExample
 from bertworks.tasks.claims import Claims
 from bertworks.tasks.statistic import Statistic, mean_of, share_of
@@ -20,7 +20,6 @@ WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 WITHOUT_CHINESE_PUNCTUATION = str.maketrans(
     "", "", "-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』"
 )
-EAST_ASIAN_CHARS = pattern_of(EAST_ASIAN)
 # A character of Chinese, a word or number of other scripts, or another sign.
 SEGMENT = re.compile(
     rf"[{EAST_ASIAN_CHARS}]|[^\W{EAST_ASIAN_CHARS}]+(?:[.,][^\W{EAST_ASIAN_CHARS}]+)*|[^\w\s]"

@@ -5,9 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from bertworks.core.scripts import EAST_ASIAN, pattern_of
+from bertworks.core.scripts import EAST_ASIAN_CHARS
 
-EAST_ASIAN_CHARS = pattern_of(EAST_ASIAN)
 # A character of Chinese, or letters and digits of other scripts.
 WORD = re.compile(rf"[{EAST_ASIAN_CHARS}]|[^\W_{EAST_ASIAN_CHARS}]+")
 
