@@ -25,7 +25,7 @@ def start(*words: Any) -> "subprocess.Popen[bytes]":
 def test_it_is_the_command_with_its_answer_and_its_exit_code() -> None:
     for words, code, said in (
         (["--version"], 0, bertworks.__version__),
-        (["pretrian"], 2, "bertworks: there is no command 'pretrian'; did you mean pretrain?"),
+        (["pretrian"], 2, "bertworks: there is no command 'pretrian' (did you mean pretrain?)"),
     ):
         with start(*words) as process:
             assert process.stdout is not None

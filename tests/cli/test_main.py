@@ -128,7 +128,7 @@ sys.stderr.write(" but torch" if "torch" in sys.modules else "")
 
 def test_an_unknown_command_is_named_with_the_likely_one(command: Run) -> None:
     said = command("pretran", "shards").refusal(2)
-    assert "no command 'pretran'; did you mean pretrain?" in said
+    assert "no command 'pretran' (did you mean pretrain?)" in said
     assert "see bertworks --help" in said
     assert "did you mean" not in command("xyzzy").refusal(2)
 
@@ -136,20 +136,20 @@ def test_an_unknown_command_is_named_with_the_likely_one(command: Run) -> None:
 def test_an_unknown_command_of_a_group_is_named_with_the_likely_one(command: Run) -> None:
     said = command("vocab", "inspekt", "text").refusal(2)
     assert said == (
-        "there is no command 'vocab inspekt'; did you mean vocab inspect?; "
+        "there is no command 'vocab inspekt' (did you mean vocab inspect?); "
         "see bertworks vocab --help"
     )
     assert "did you mean vocab shrink?" in command("vocab-shrink").refusal(2)
     said = command("vocab", "shrink", "t", "--model", "m", "--outt", "o").refusal(2)
-    assert said.startswith("vocab shrink does not know '--outt'; did you mean --out?")
+    assert said.startswith("vocab shrink does not know '--outt' (did you mean --out?)")
     assert said.endswith("see bertworks vocab shrink --help")
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["pretrain", "sh", "--out", "o", "--stepz", "3"], "'--stepz'; did you mean --steps?"),
-        (["pretrain", "sh", "--out", "o", "--ste", "3"], "'--ste'; did you mean --steps?"),
+        (["pretrain", "sh", "--out", "o", "--stepz", "3"], "'--stepz' (did you mean --steps?)"),
+        (["pretrain", "sh", "--out", "o", "--ste", "3"], "'--ste' (did you mean --steps?)"),
         (["pretrain", "sh", "again", "--out", "o"], "'again'"),
         (["predict", "--model", "m", "--data", "d", "-q"], "'-q'"),
         (["tokenize", "t", "--tokenizer", "k", "--out", "o", "--cased"], "'--cased'"),
@@ -226,7 +226,7 @@ def test_the_table_of_a_command_of_two_words_has_a_hyphen(tmp_path: Path, comman
     assert name == "vocab extend"
     assert (settings.words, settings.words_file) == (("a b", "c"), Path("w.txt"))
     recipe.write_text("[vocab-extend]\nwordz = ['a']\n")
-    assert "[vocab-extend] has no setting 'wordz'; did you mean words?" in command(*words).refusal(
+    assert "[vocab-extend] has no setting 'wordz' (did you mean words?)" in command(*words).refusal(
         2
     )
     recipe.write_text("[vocab]\nwords = ['a']\n")
@@ -236,7 +236,7 @@ def test_the_table_of_a_command_of_two_words_has_a_hyphen(tmp_path: Path, comman
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ("[pretrain]\nstepz = 3", "[pretrain] has no setting 'stepz'; did you mean steps?"),
+        ("[pretrain]\nstepz = 3", "[pretrain] has no setting 'stepz' (did you mean steps?)"),
         ("[pretrain]\nsteps = 'ten'", "[pretrain]: steps is 'ten', but it must be a whole number"),
         ("[pretrain]\nsteps = 2.5", "steps is 2.5, but it must be a whole number"),
         ("[pretrain]\nsteps = true", "steps is True, but it must be a whole number"),
@@ -247,7 +247,7 @@ def test_the_table_of_a_command_of_two_words_has_a_hyphen(tmp_path: Path, comman
         ("[pretrain]\nmask_rate = '0.3..1'", "must be a number or a ramp A..B above 0 and below 1"),
         ("[pretrain]\nout = ['a', 'b']", "out is ['a', 'b'], but it must be a path"),
         ("[pretrain]\nresume = 'always'", "must be never or auto"),
-        ("[pretrian]\nsteps = 3", "'pretrian' at its top, which is no command; did you mean pret"),
+        ("[pretrian]\nsteps = 3", "'pretrian' at its top, which is no command (did you mean pret"),
         ("steps = 3", "'steps' at its top, which is no command"),
         ("[finetune]\nepochs = 3", "has no table [pretrain]"),
         ("pretrain = 3", "has no table [pretrain]"),
@@ -328,6 +328,28 @@ def test_a_full_standard_output_is_one_sentence(text: Path) -> None:
         )
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("bertworks: [Errno 28] No space left on device")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't"),
+        type("OutOfMemoryError", (RuntimeError,), {})("CUDA out of memory."),
+    ],
+)
+def test_too_little_memory_is_one_sentence(
+    error: Exception, text: Path, command: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*given: Any, **told: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("bertworks.cli.main._run", fail)
+    sentence = command("learn-vocab", text, "--out", text.parent / "out").refusal(1)
+    assert sentence.startswith("the memory is full; lower --batch-size")
+    monkeypatch.setattr("bertworks.cli.main._is_of_memory", lambda error: False)
+    with pytest.raises(type(error)):
+        command("learn-vocab", text, "--out", text.parent / "out")
 
 
 def test_a_place_that_cannot_be_is_one_sentence(text: Path, command: Run) -> None:

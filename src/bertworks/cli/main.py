@@ -45,6 +45,12 @@ def main(words: list[str] | None = None) -> NoReturn:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
+    except (MemoryError, RuntimeError) as error:
+        if not _is_of_memory(error):
+            raise
+        remedy = "lower --batch-size or --batch-tokens, raise --accumulate, or take a smaller model"
+        say(f"bertworks: the memory is full; {remedy}", is_error=True)
+        sys.exit(1)
     except OSError as error:
         _silence_output()
         if not isinstance(error, BrokenPipeError):  # who has read enough needs no message
@@ -52,6 +58,13 @@ def main(words: list[str] | None = None) -> NoReturn:
             say(f"bertworks: {error}; {remedy}", is_error=True)
         sys.exit(1)
     sys.exit(0)
+
+
+def _is_of_memory(error: Exception) -> bool:
+    """Tell whether there was too little memory: torch has a class for that on a GPU only."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    return any(sign in str(error) for sign in ("alloc_cpu", "DefaultCPUAllocator"))
 
 
 def parse(words: list[str]) -> tuple[str, Any, bool]:
@@ -64,7 +77,7 @@ def parse(words: list[str]) -> tuple[str, Any, bool]:
         raise UsageError(f"{name} does not know {unknown[0]!r}{hint}; see bertworks {name} --help")
     given = vars(flags)
     kind, recipe, as_json = COMMANDS[name].settings, given.pop("recipe", None), given.pop("json")
-    values = read_values(kind, given, where=name)
+    values = read_values(kind, given, where=name, are_flags=True)
     if recipe is not None:
         table = read_recipe(recipe, name, commands=list(COMMANDS))
         where = f"recipe {recipe} [{table_name(name)}]"
