@@ -34,7 +34,8 @@ IN_CLASSES = pytest.mark.parametrize(("family", "tasks"), CLASSES)
         ({"vocab_size": "many"}, "vocab_size is 'many'"),
         ({"hidden_size": 24.0}, r"hidden_size is 24\.0"),
         ({"hidden_dropout_prob": 2.0}, r"dropout is 2\.0"),
-        ({"hidden_dropout_prob": "much"}, "no network that can be built"),
+        ({"hidden_dropout_prob": "much"}, "dropout is 'much'; it must lie from 0"),
+        ({"layer_norm_eps": "1e-12"}, "norm_epsilon is '1e-12'; it must lie between"),
     ],
 )
 def test_a_network_that_is_not_ours_is_refused_with_the_reason(
@@ -275,3 +276,10 @@ def test_a_dropout_that_is_no_rate_is_refused_by_its_key(rate) -> None:
 def test_a_modernbert_that_cannot_be_is_refused(said) -> None:
     with pytest.raises(ArtifactError, match="no network that can be built"):
         config_from_hugging_face({"model_type": "modernbert", **said})
+
+
+def test_answers_with_more_than_two_ends_are_refused_by_their_number(their_words) -> None:
+    theirs = their_words(architectures=["BertForQuestionAnswering"])
+    assert tasks_from_hugging_face(theirs) == {"answer": TaskNote()}
+    with pytest.raises(ValueError, match="num_labels is 3; answers have two ends"):
+        tasks_from_hugging_face({**theirs, "_num_labels": 3})

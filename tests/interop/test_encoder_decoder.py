@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from bertworks.core.errors import ArtifactError
 from bertworks.core.pieces import SpecialIds
 from bertworks.interop.descriptions import TaskNote
-from bertworks.interop.encoder_decoder import is_pair
+from bertworks.interop.encoder_decoder import UNKNOWN, is_pair, refuse_other_ends
 from bertworks.interop.hugging_face import open_folder, write_folder
 from bertworks.model.config import EncoderConfig
 from bertworks.model.decoder import Decoder, Shares
@@ -218,3 +218,42 @@ def test_the_task_takes_what_a_folder_says_of_it(write_pair) -> None:
     task = make_task("generate", **options)
     assert task.options["writing"] == options["writing"]
     assert options["writing"].keys() == WRITING.keys()
+
+
+def test_no_answer_is_longer_than_the_network_has_places(write_pair) -> None:
+    path, _ = write_pair(max_positions=30)
+    assert json.loads((path / "generation_config.json").read_text())["max_length"] == 30
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("repetition_penalty", 1.5),
+        ("do_sample", True),
+        ("bad_words_ids", [[7]]),
+        ("suppress_tokens", [7]),
+        ("forced_bos_token_id", 7),
+        ("exponential_decay_length_penalty", [9, 1.1]),
+    ],
+)
+def test_what_would_be_written_otherwise_is_refused_by_its_key(write_pair, key, value) -> None:
+    path, _ = write_pair()
+    change(path)
+    file = path / "generation_config.json"
+    said = json.loads(file.read_text())
+    file.write_text(json.dumps({**said, key: UNKNOWN[key]}))
+    assert open_folder(path).tasks  # what changes nothing
+    file.write_text(json.dumps({**said, key: value}))
+    with pytest.raises(ArtifactError, match=f"written with {key} = "):
+        open_folder(path)
+
+
+@pytest.mark.parametrize("key", ["decoder_start_token_id", "eos_token_id"])
+def test_answers_must_begin_and_end_as_texts_do(write_pair, specials: SpecialIds, key: str) -> None:
+    path, _ = write_pair()
+    change(path, **{key: [specials.separator]} if key == "eos_token_id" else {})
+    refuse_other_ends(path, specials)
+    (path / "generation_config.json").unlink()
+    change(path, **{key: [specials.separator, 9]})
+    with pytest.raises(ArtifactError, match=rf"{key} is \[{specials.separator}, 9\]"):
+        refuse_other_ends(path, specials)

@@ -9,7 +9,7 @@ from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.interop import onnx as files
 from bertworks.interop.onnx import (
     OnnxPlan,
-    OnnxSettings,
+    SessionSettings,
     names_owner,
     open_session,
     owner_of,
@@ -29,7 +29,7 @@ def written(tmp_path: Path, small, loud_encoder) -> Path:
 
 def test_a_file_keeps_to_the_standard_and_names_its_axes(written: Path) -> None:
     onnx.checker.check_model(str(written))
-    session = open_session(written, OnnxSettings(threads=1), owner="abc")
+    session = open_session(written, SessionSettings(threads=1), owner="abc")
     names = {"input_ids", "attention_mask", "token_type_ids"}
     assert {item.name for item in session.get_inputs()} == names
     assert all(item.shape == ["batch", "length"] for item in session.get_inputs())
@@ -51,17 +51,17 @@ def test_the_same_network_is_written_in_the_same_bytes(
 
 def test_a_file_for_another_model_is_refused(written: Path) -> None:
     with pytest.raises(ArtifactError, match="an ONNX file for another model"):
-        open_session(written, OnnxSettings(), owner="abd")
-    open_session(written, OnnxSettings())
+        open_session(written, SessionSettings(), owner="abd")
+    open_session(written, SessionSettings())
 
 
 def test_what_is_no_onnx_file_is_refused_in_one_sentence(tmp_path: Path, written: Path) -> None:
     with pytest.raises(ArtifactError, match=r"there is no .*; write it with: bertworks export"):
-        open_session(tmp_path / "gone.onnx", OnnxSettings())
+        open_session(tmp_path / "gone.onnx", SessionSettings())
     torn = tmp_path / "torn.onnx"
     torn.write_bytes(written.read_bytes()[:-999])
     with pytest.raises(ArtifactError, match=r"cannot open .*torn.onnx .*; export it again"):
-        open_session(torn, OnnxSettings())
+        open_session(torn, SessionSettings())
 
 
 def test_the_owner_is_the_hash_of_the_weights(tmp_path: Path) -> None:

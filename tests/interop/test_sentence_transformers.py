@@ -186,6 +186,27 @@ def test_an_encoder_used_in_another_way_is_refused(write, said, found: str) -> N
     assert f"asks for {found}, which is not known here" in sentence
 
 
+@pytest.mark.parametrize(
+    ("name", "said", "found"),
+    [
+        ("config_sentence_transformers.json", {"truncate_dim": 5}, "cuts vectors to 5 numbers"),
+        ("tokenizer_config.json", {"truncation_side": "left"}, "the beginning off long texts"),
+        (
+            "sentence_bert_config.json",
+            {"tokenizer_args": {"truncation_side": "left"}},
+            "asks for tokenizer_args",
+        ),
+        (
+            "sentence_bert_config.json",
+            {"config_args": {"num_hidden_layers": 1}},
+            "asks for config_args",
+        ),
+    ],
+)
+def test_what_would_make_other_vectors_is_refused(write, name: str, said, found: str) -> None:
+    assert found in refusal(write(files={name: said}))
+
+
 def test_prompts_are_read_with_the_default_one(write) -> None:
     said = {
         "prompts": {"query": "query: ", "document": ""},

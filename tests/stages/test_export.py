@@ -1,6 +1,7 @@
 """export: the same model for another library, compared before it appears."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +65,73 @@ def test_a_plain_folder_has_the_ecosystems_files_and_the_same_answers(
     rows = [text for text in TEXTS if text]
     for first, second in zip(before.predict(rows), after.predict(rows), strict=True):
         assert first["probabilities"] == pytest.approx(second["probabilities"], abs=1e-6)
+
+
+ALL = {  # kind -> labels and options, and an input
+    "classify": ({"labels": ("a", "b", "c"), "temperature": 3.0}, "river boat"),
+    "match": ({"labels": ("no", "yes"), "temperature": 0.4}, ("river", "a boat")),
+    "multilabel": (
+        {"labels": ("a", "b"), "temperature": 2.0, "prior": [0.3, -1.0], "threshold": 0.4},
+        "river boat",
+    ),
+    "score": ({"mean": 2.5, "deviation": 1.7}, "river boat"),
+    "tag": ({"labels": ("O", "B-X", "I-X")}, "river boat"),
+    "answer": ({}, {"question": "river?", "passage": "The boat is on the river."}),
+    "choose": ({"temperature": 2.0}, {"question": "river", "choices": ["boat", "engine"]}),
+}
+
+
+@pytest.fixture
+def of_kind(tmp_path: Path, pretrained: Path) -> Callable[[str], Path]:
+    """Make a folder of a model of a kind, all of whose numbers are unusual."""
+
+    def make(kind: str) -> Path:
+        opened = open_model(pretrained, tasks=[make_task(kind, **ALL[kind][0])])
+        save_model(tmp_path / kind, opened.model, opened.tokenizer, origin=Origin())
+        return tmp_path / kind
+
+    return make
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_plain_folder_answers_with_the_same_chances(
+    tmp_path: Path, kind: str, of_kind, command
+) -> None:
+    model, out = of_kind(kind), tmp_path / "out"
+    ended = command("export", "--model", model, "--to", "hugging-face", "--out", out)
+    assert ended.code == 0, ended.err
+    before, after = (numbers(bertworks.load(side).predict([ALL[kind][1]])) for side in (model, out))
+    assert before
+    assert before == pytest.approx(after, abs=1e-5)
+    assert ("left behind: the threshold of multilabel, 0.4;" in ended.err) is (kind == "multilabel")
+
+
+def numbers(answers: object) -> list[float]:
+    """Return all numbers of answers, in their order."""
+    if isinstance(answers, dict):
+        return numbers(list(answers.values()))
+    if isinstance(answers, list | tuple):
+        return [number for each in answers for number in numbers(each)]
+    return [answers] if isinstance(answers, float) else []
+
+
+@pytest.mark.parametrize("pooling", ["first", "max"])
+def test_a_model_of_vectors_becomes_a_plain_one(
+    tmp_path: Path, pretrained: Path, pooling: str, command, contents
+) -> None:
+    opened = open_model(pretrained, tasks=[make_task("embed", pooling=pooling)])
+    save_model(tmp_path / "model", opened.model, opened.tokenizer, origin=Origin())
+    out = tmp_path / "out"
+    words = ["--model", tmp_path / "model", "--to", "hugging-face", "--out", out]
+    ended = command("export", *words)
+    assert ended.code == 0, ended.err
+    assert "left behind: embed" in ended.err
+    assert not contents(out).keys() & VECTORS
+    expected = bertworks.load(tmp_path / "model").embed(TEXTS)
+    found = bertworks.load(out).embed(
+        TEXTS, pooling=pooling, max_length=opened.model.config.max_positions
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "first", "max"])

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,11 +10,11 @@ import pytest
 import bertworks
 from bertworks.core import optional
 from bertworks.core.artifact import Origin, open_artifact
-from bertworks.interop.onnx import FILE, OnnxSettings, open_session
+from bertworks.interop.onnx import FILE, SessionSettings, open_session
 from bertworks.interop.onnx_graph import Graph
 from bertworks.model.config import EncoderConfig
 from bertworks.serving import parity
-from bertworks.serving.model_folder import save_model
+from bertworks.serving.model_folder import open_model, save_model
 from bertworks.serving.onnx_encoder import OnnxEncoder
 from bertworks.tasks.catalog import make_task
 from bertworks.tasks.task import TaskModel
@@ -52,7 +53,9 @@ def test_a_folder_answers_by_its_file_as_the_model_does(
     for one, other in zip(before.predict(TEXTS), after.predict(TEXTS), strict=True):
         assert one["label"] == other["label"]
         assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-5)
-    names = [item.name for item in open_session(out / FILE, OnnxSettings(threads=1)).get_outputs()]
+    names = [
+        item.name for item in open_session(out / FILE, SessionSettings(threads=1)).get_outputs()
+    ]
     assert names == ["last_hidden_state", "logits"]
 
 
@@ -73,7 +76,7 @@ def test_int8_stays_near_and_says_what_each_layer_lost(pretrained: Path, export)
 def test_a_file_for_vectors_makes_them_by_itself(pretrained: Path, export) -> None:
     out, ended = export(pretrained, "--pooling", "max", "--max-length", 9)
     assert ended.code == 0, ended.err
-    session = open_session(out / FILE, OnnxSettings(threads=1))
+    session = open_session(out / FILE, SessionSettings(threads=1))
     model = bertworks.load(out)
     assert model.recipe.pooling == "max"
     ids = np.array(model.tokenizer.ids_of(TEXTS[:1]), np.int64)
@@ -82,6 +85,32 @@ def test_a_file_for_vectors_makes_them_by_itself(pretrained: Path, export) -> No
     given = {"input_ids": ids, "attention_mask": ids * 0 + 1, "token_type_ids": ids * 0}
     (found,) = session.run(["sentence_embedding"], given)
     np.testing.assert_allclose(found, model.embed(TEXTS[:1]), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("score", {"mean": 2.5, "deviation": 1.7}),
+        ("multilabel", {"labels": ("a", "b"), "prior": [0.3, -1.0]}),
+    ],
+)
+def test_the_logits_of_a_file_are_whole_by_themselves(
+    tmp_path: Path, pretrained: Path, export, kind: str, options: dict[str, Any]
+) -> None:
+    opened = open_model(pretrained, tasks=[make_task(kind, **options)])
+    save_model(tmp_path / "model", opened.model, opened.tokenizer, origin=Origin())
+    out, ended = export(tmp_path / "model")
+    assert ended.code == 0, ended.err
+    model = bertworks.load(out, backend="torch")
+    session = open_session(out / FILE, SessionSettings(threads=1))
+    ends, (ids,) = model.tokenizer.specials, model.tokenizer.ids_of(TEXTS[:1])
+    tokens = np.array([[ends.first, *ids, ends.separator]])
+    given = {"input_ids": tokens, "attention_mask": tokens * 0 + 1, "token_type_ids": tokens * 0}
+    ((logits,),) = session.run(["logits"], given)
+    (answer,) = model.predict(TEXTS[:1])
+    chances = answer.get("probabilities", {"": answer.get("score")})
+    found = 1 / (1 + np.exp(-logits)) if kind == "multilabel" else logits
+    np.testing.assert_allclose(found, list(chances.values()), atol=1e-5)
 
 
 def test_a_model_that_is_exported_can_be_exported_again(pretrained: Path, export, command) -> None:

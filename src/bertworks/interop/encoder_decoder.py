@@ -24,6 +24,7 @@ from bertworks.model.config import EncoderConfig
 
 PAIR = "encoder-decoder"  # their model_type of the two together
 KIND = "generate"
+GENERATION = "generation_config.json"
 # What a decoder may have in common with the encoder so that two whole networks say it.
 TOLD = ("copied", "shared")
 READS = {"is_decoder": True, "add_cross_attention": True}
@@ -37,6 +38,23 @@ SEARCH = {
     "max_length": ("most", 1),
 }
 NEW = {"min_new_tokens": ("least", 0), "max_new_tokens": ("most", 0)}
+# Their keys that change what is written and are not known here, and what each is where it does not.
+UNKNOWN: dict[str, Any] = {
+    "do_sample": False,
+    "repetition_penalty": 1.0,
+    "encoder_repetition_penalty": 1.0,
+    "encoder_no_repeat_ngram_size": 0,
+    "bad_words_ids": None,
+    "sequence_bias": None,
+    "suppress_tokens": None,
+    "begin_suppress_tokens": None,
+    "forced_bos_token_id": None,
+    "forced_eos_token_id": None,
+    "exponential_decay_length_penalty": None,
+    "num_beam_groups": 1,
+    "diversity_penalty": 0.0,
+    "guidance_scale": None,
+}
 
 
 def pair_from_hugging_face(
@@ -84,13 +102,29 @@ def pair_to_hugging_face(
 
 
 def search_to_hugging_face(
-    tasks: Mapping[str, TaskNote], *, specials: SpecialIds
+    config: EncoderConfig, *, tasks: Mapping[str, TaskNote], specials: SpecialIds
 ) -> dict[str, Any]:
     """Return their generation_config.json: how answers are looked for."""
     (note,) = tasks.values()
     writing = note.options.get("writing", {})
     told = {key: writing[ours] + more for key, (ours, more) in SEARCH.items() if ours in writing}
+    if "max_length" in told:  # theirs would go on behind the last place, and fail
+        told["max_length"] = min(told["max_length"], config.max_positions)
     return {**_pieces(specials), **told}
+
+
+def refuse_other_ends(folder: Path, specials: SpecialIds) -> None:
+    """Stop where answers are to begin or end with other pieces than texts do."""
+    said = _said(read_object(folder / "config.json"), folder)
+    for key, own in (
+        ("decoder_start_token_id", specials.first),
+        ("eos_token_id", specials.separator),
+    ):
+        if said.get(key) not in (None, own, [own]):
+            raise ArtifactError(
+                f"{folder}: {key} is {said[key]!r}; only answers that begin and end as texts do, "
+                f"here with {own}, are known"
+            )
 
 
 def is_pair(config: EncoderConfig, tasks: Mapping[str, TaskNote]) -> bool:
@@ -219,13 +253,24 @@ def _refuse_unequal(name: str, read: Mapping[str, Tensor], written: Mapping[str,
 
 def _search_from_hugging_face(theirs: dict[str, Any], path: Path) -> dict[str, Any]:
     """Return how answers are looked for, as far as a folder says so."""
-    file = path / "generation_config.json"
-    said = {**theirs, **(read_object(file) if file.is_file() else {})}
+    said = _said(theirs, path)
+    for key, neutral in UNKNOWN.items():
+        if said.get(key) not in (None, neutral, []):
+            raise ArtifactError(
+                f"answers are to be written with {key} = {said[key]!r}, which is not known here; "
+                f"remove it from config.json and {GENERATION} of a copy to do without"
+            )
     return {
         ours: max(said[key] - more, 0) if more else said[key] - more
         for key, (ours, more) in (SEARCH | NEW).items()
         if said.get(key) is not None
     }
+
+
+def _said(theirs: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Return what a folder says about writing, where the newer of two files counts."""
+    file = path / GENERATION
+    return {**theirs, **(read_object(file) if file.is_file() else {})}
 
 
 def _pieces(specials: SpecialIds) -> dict[str, int]:

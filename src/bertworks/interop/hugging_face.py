@@ -24,6 +24,7 @@ from bertworks.interop.descriptions import (
     their_config,
 )
 from bertworks.interop.encoder_decoder import (
+    GENERATION,
     PAIR,
     PairTensors,
     is_pair,
@@ -42,6 +43,8 @@ from bertworks.model.weights import (
     read_pickles,
     write_tensors,
 )
+
+CONFIG = "config.json"
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class Folder:
 
     def tensors(self, *, pickled: bool = False) -> Mapping[str, Tensor]:
         """Return the weights under our names, each read when it is asked for."""
-        theirs = read_pickles(self.path) if pickled else TensorFiles(self._weight_files())
+        theirs = read_pickles(self.path) if pickled else TensorFiles(self.weight_files())
         if self.model_type == OWN:
             return theirs
         if self.model_type == PAIR:
@@ -74,7 +77,8 @@ class Folder:
         tasks = {} if self.has_own_heads else self.tasks
         return RenamedTensors(theirs, self.config, tasks=tasks, pad_id=self.pad_id)
 
-    def _weight_files(self) -> list[Path]:
+    def weight_files(self) -> list[Path]:
+        """Return the files of its weights; pickles are refused."""
         files = find_weights(self.path)
         pickles = sorted(self.path.glob("pytorch_model*.bin"))
         if not files[0].exists() and pickles:
@@ -87,15 +91,18 @@ class Folder:
 
 def open_folder(path: Path) -> Folder:
     """Read the description of a model folder, ours or Hugging Face's."""
+    if path.is_file():
+        holds_it = f" that holds it: {path.parent}" if (path.parent / CONFIG).is_file() else ""
+        raise ArtifactError(f"{path} is a file; give the folder of a model{holds_it}")
     if not path.is_dir():
         shipped = ", ".join(shipped_models())
         raise ArtifactError(
             f"there is no model folder {path}; names are not fetched: give a folder on this disk"
             + (f", or a model that comes with bertworks: {shipped}" if shipped else "")
         )
-    file = path / "config.json"
+    file = path / CONFIG
     if not file.is_file():
-        raise ArtifactError(f"{path} has no config.json; it is no model folder")
+        raise ArtifactError(f"{path} has no {CONFIG}; it is no model folder")
     theirs = read_object(file)
     try:
         if theirs.get("model_type") == PAIR:
@@ -133,11 +140,11 @@ def write_folder(
         return
     told = tasks if is_expressible(config, tasks, pad_id=specials.pad) else {}
     if not is_expressible(config, told, pad_id=specials.pad):
-        (path / "config.json").write_text(_dump(own_words(config)), encoding="utf-8")
+        (path / CONFIG).write_text(_dump(own_words(config)), encoding="utf-8")
         write_tensors(path / WEIGHTS, dict(tensors))
         return
     theirs = config_to_hugging_face(config, tasks=told, specials=specials)
-    (path / "config.json").write_text(_dump(theirs), encoding="utf-8")
+    (path / CONFIG).write_text(_dump(theirs), encoding="utf-8")
     named = to_hugging_face(tensors, config, tasks=told, pad_id=specials.pad)
     write_tensors(path / WEIGHTS, named)
 
@@ -151,9 +158,9 @@ def _write_pair(
     specials: SpecialIds,
 ) -> None:
     theirs = pair_to_hugging_face(config, tasks=tasks, specials=specials)
-    (path / "config.json").write_text(_dump(theirs), encoding="utf-8")
-    search = search_to_hugging_face(tasks, specials=specials)
-    (path / "generation_config.json").write_text(_dump(search), encoding="utf-8")
+    (path / CONFIG).write_text(_dump(theirs), encoding="utf-8")
+    search = search_to_hugging_face(config, tasks=tasks, specials=specials)
+    (path / GENERATION).write_text(_dump(search), encoding="utf-8")
     named = pair_tensors_to_hugging_face(tensors, config, tasks=tasks, pad_id=specials.pad)
     write_tensors(path / WEIGHTS, named)
 

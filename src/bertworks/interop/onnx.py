@@ -137,7 +137,7 @@ def _model(
 
 
 @dataclass(frozen=True)
-class OnnxSettings:
+class SessionSettings:
     """How ONNX Runtime computes."""
 
     threads: int | None = None  # None: as many as the machine has cores
@@ -145,13 +145,14 @@ class OnnxSettings:
     spins: bool = True  # threads wait for work with open eyes, which is faster and hotter
 
 
-def open_session(file: Path, settings: OnnxSettings, *, owner: str | None = None) -> Any:
+def open_session(file: Path, settings: SessionSettings, *, owner: str | None = None) -> Any:
     """Open an ONNX file on the CPU; with an owner, only one that holds these weights."""
     runtime = import_optional("onnxruntime", extra="onnx", purpose="the backend onnx")
     runtime.disable_telemetry_events()
     if not file.is_file():
         raise ArtifactError(
-            f"there is no {file}; write it with: bertworks export --to onnx, or use --backend torch"
+            f"there is no {file}; write it with: bertworks export --to onnx, or choose the backend "
+            "torch"
         )
     try:
         session = runtime.InferenceSession(
@@ -168,12 +169,12 @@ def open_session(file: Path, settings: OnnxSettings, *, owner: str | None = None
     if owner is not None and found != owner:
         raise ArtifactError(
             f"{file} is an ONNX file for another model than the weights beside it; export the "
-            "model again, or use --backend torch"
+            "model again, or choose the backend torch"
         )
     return session
 
 
-def _options(runtime: Any, settings: OnnxSettings) -> Any:
+def _options(runtime: Any, settings: SessionSettings) -> Any:
     options = runtime.SessionOptions()
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.execution_mode = runtime.ExecutionMode.ORT_SEQUENTIAL

@@ -16,7 +16,6 @@ HEAD = "head"  # the name of its weights
 HIDDEN, VECTOR, LOGITS = "last_hidden_state", "sentence_embedding", "logits"
 STARTS, ENDS = "start_logits", "end_logits"
 BENDS: dict[Bend, str] = {"tanh": "Tanh", "relu": "Relu", "sigmoid": "Sigmoid"}
-POOLER_BENDS: dict[str, Bend] = {"distilbert": "relu", "electra": "gelu", "modernbert": "gelu"}
 
 
 @dataclass(frozen=True)
@@ -31,8 +30,7 @@ class Head:
 def head_of(module: nn.Module, config: EncoderConfig, *, of_spans: bool) -> Head | None:
     """Return a task head as others know it; None: they have no name for what it gives."""
     if isinstance(module, TextHead):
-        own: Pooling = "first" if config.mixer == "attention" else "mean"
-        return Head("text", module.output, module.pooling or own)
+        return Head("text", module.output, module.pooling or config.own_pooling)
     if isinstance(module, PlaceHead):
         return Head("span" if of_spans else "token", module.output)
     return None
@@ -73,7 +71,7 @@ class OutputWriter:
     def _pooler(self, vectors: str) -> str:
         """Write what a family makes of a vector before a task head reads it."""
         dense = self.graph.linear(vectors, "pooler.dense")
-        bent = self._bend(dense, POOLER_BENDS.get(self.config.family, "tanh"))
+        bent = self._bend(dense, self.config.pooler_bend)
         if "pooler.norm.weight" not in self.graph.weights:
             return bent
         return self.graph.norm(bent, "pooler.norm", epsilon=self.config.norm_epsilon)

@@ -53,6 +53,11 @@ ENCODER_FILES = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
+# Their settings of an encoder that are not known here.
+UNKNOWN = (
+    *("processing_kwargs", "query_expansion", "tokenizer_args", "processor_kwargs"),
+    *("config_args", "config_kwargs"),
+)
 LEAST_LENGTH = 3  # a first piece, one of the text, a separator
 
 
@@ -69,6 +74,11 @@ def read_recipe(folder: Path, *, hidden_size: int, longest: int) -> EmbeddingRec
     said = read_object(ours) if ours.is_file() else {}
     if not modules or said.get("model_type") == "CrossEncoder":
         return None
+    if said.get("truncate_dim"):
+        raise ArtifactError(
+            f"{ours} cuts vectors to {said['truncate_dim']} numbers; that is not known here: "
+            "remove truncate_dim from a copy, and ask for shorter vectors as they are made"
+        )
     _check_order(folder, [module.kind for module in modules])
     encoder, pooling, *others = [folder / module.place for module in modules]
     normalizes = modules[-1].kind == NORMALIZE
@@ -199,15 +209,22 @@ def _read_encoder_settings(folder: Path, longest: int) -> dict[str, Any]:
     file = next((folder / name for name in ENCODER_FILES if (folder / name).is_file()), None)
     said = read_object(file) if file else {}
     task = said.get("transformer_task", "feature-extraction")
-    unknown = [key for key in ("processing_kwargs", "query_expansion") if said.get(key)]
+    unknown = [key for key in UNKNOWN if said.get(key)]
     if task != "feature-extraction" or unknown:
         what = f"the task {task}" if not unknown else unknown[0]
         raise ArtifactError(
             f"{file} asks for {what}, which is not known here; use sentence-transformers for it"
         )
+    settings = folder / "tokenizer_config.json"
+    cutting = read_object(settings) if settings.is_file() else {}
+    if cutting.get("truncation_side", "right") != "right":
+        raise ArtifactError(
+            f"{settings} cuts the beginning off long texts (truncation_side); here their end is "
+            "cut off: use sentence-transformers for it"
+        )
     return {
         "max_length": min(
-            _length(said, file, longest) or _tokenizer_length(folder) or longest, longest
+            _length(said, file, longest) or _tokenizer_length(cutting) or longest, longest
         ),
         "lowercase": said.get("do_lower_case") is True,
     }
@@ -227,10 +244,9 @@ def _length(said: dict[str, Any], file: Path | None, longest: int) -> int | None
     return length
 
 
-def _tokenizer_length(folder: Path) -> int | None:
+def _tokenizer_length(settings: dict[str, Any]) -> int | None:
     """Return how many pieces the tokenizer's settings allow, where newer versions say it."""
-    file = folder / "tokenizer_config.json"
-    length = read_object(file).get("model_max_length") if file.is_file() else None
+    length = settings.get("model_max_length")
     return length if isinstance(length, int) and length >= LEAST_LENGTH else None
 
 

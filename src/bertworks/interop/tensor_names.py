@@ -47,7 +47,7 @@ class RenamedTensors(NamedTensors):
         dialect = DIALECTS[config.family]
         self._theirs = theirs
         self._skipped = dialect.skipped_places(pad_id)
-        self._scales = _scales(tasks)
+        self._scales = head_scales(tasks)
         roots = {part.split(".")[0] for parts in dialect.encoder.values() for part in parts}
         found: dict[str, str] = {}
         for name in theirs:
@@ -134,7 +134,7 @@ def rename(
     pad_id: int,
 ) -> dict[str, Tensor]:
     """Return our parameters as their tensors, each by itself; unknown names stay as they are."""
-    known, scales = names_of(config, tasks), _scales(tasks)
+    known, scales = names_of(config, tasks), head_scales(tasks)
     theirs: dict[str, Tensor] = {}
     for name, tensor in ours.items():
         if name == PLACES:
@@ -170,7 +170,7 @@ def names_of(config: EncoderConfig, tasks: Mapping[str, TaskNote]) -> dict[str, 
     return found
 
 
-def _scales(tasks: Mapping[str, TaskNote]) -> dict[str, tuple[float, Tensor]]:
+def head_scales(tasks: Mapping[str, TaskNote]) -> dict[str, tuple[float, Tensor]]:
     """Return by what the weights of a head are multiplied, and moved, to be whole by themselves.
 
     Scores are learned as deviations from a mean, several labels against what they are in general.

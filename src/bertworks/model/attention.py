@@ -26,6 +26,10 @@ class Sight:
     prefixes: tuple[int, ...] | None = None  # of each text, how many tokens all of them see anyway
     kept: Recall | None = None  # what remembers the keys and values, if anything does
 
+    def __post_init__(self) -> None:
+        # In strips nothing is hidden that stands ahead.
+        assert self.window is None or not (self.is_causal or self.prefixes)
+
     @cached_property
     def before(self) -> Tensor:
         """How many tokens stand before each one in its text, [T, 1]."""

@@ -104,11 +104,12 @@ class EncoderConfig:
         _check_counts(self, "num_segments", least=0)
         if self.embedding_size is not None:
             _check_counts(self, "embedding_size")
-        if not 0 < self.norm_epsilon < 1:
-            raise UsageError(f"norm_epsilon is {self.norm_epsilon}; it must lie between 0 and 1")
+        if not (_is_number(self.norm_epsilon) and 0 < self.norm_epsilon < 1):
+            raise UsageError(f"norm_epsilon is {self.norm_epsilon!r}; it must lie between 0 and 1")
         for name in ("dropout", "attention_dropout"):
-            if not 0.0 <= getattr(self, name) < 1.0:
-                raise UsageError(f"{name} is {getattr(self, name)}; it must lie from 0 to below 1")
+            rate = getattr(self, name)
+            if not (_is_number(rate) and 0.0 <= rate < 1.0):
+                raise UsageError(f"{name} is {rate!r}; it must lie from 0 to below 1")
         self._check_choices()
         self._check_heads()
 
@@ -168,6 +169,18 @@ class EncoderConfig:
         return tuple(group * size + inner for group in groups for inner in range(size))
 
     @property
+    def own_pooling(self) -> Literal["first", "mean"]:
+        """How the vectors of tokens become one where nothing else is said: as its mixer allows."""
+        return "first" if self.mixer == "attention" else "mean"
+
+    @property
+    def pooler_bend(self) -> Literal["tanh", "relu", "gelu"]:
+        """What the family bends the vector of a text by before a task head reads it."""
+        if self.family == "distilbert":
+            return "relu"
+        return "gelu" if self.family in ("electra", "modernbert") else "tanh"
+
+    @property
     def layers(self) -> range:
         """The numbers of the layers."""
         return range(self.num_layers)
@@ -192,6 +205,10 @@ class EncoderConfig:
     def with_dropout(self, rate: float | None) -> Self:
         """Return the same network with another dropout rate everywhere, or itself for None."""
         return self if rate is None else replace(self, dropout=rate, attention_dropout=rate)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float | int) and not isinstance(value, bool)
 
 
 def _check_counts(description: Any, *names: str, least: int = 1) -> None:

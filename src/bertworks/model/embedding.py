@@ -69,6 +69,8 @@ class EmbeddingRecipe:
         """Return the text of a prompt given by name or as text, or of the default one for None."""
         if prompt is None:
             return self.prompts[self.default_prompt] if self.default_prompt else ""
+        if not isinstance(prompt, str):
+            raise UsageError(f"prompt is {prompt!r}; give the name of a prompt, or its text")
         if prompt.isidentifier() and prompt not in self.prompts:
             raise UsageError(
                 f"there is no prompt {prompt!r}; the prompts of this model are: "

@@ -73,8 +73,7 @@ class Encoder(nn.Module):
 
     def pool(self, hidden: Tensor, layout: Layout, pooling: Pooling | None = None) -> Tensor:
         """Return one vector for each text, [T, D] -> [N, D]; by default as its mixer allows."""
-        own: Pooling = "first" if self.config.mixer == "attention" else "mean"
-        return self.pooler(pool_texts(hidden, layout, pooling or own))
+        return self.pooler(pool_texts(hidden, layout, pooling or self.config.own_pooling))
 
     def sights(self, batch: Batch) -> list[Sight]:
         """Return what each layer sees."""
@@ -257,7 +256,7 @@ class Pooler(nn.Module):
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.dense = nn.Linear(config.hidden_size, config.hidden_size, bias=config.biases)
-        self.activation = POOLER_ACTIVATIONS.get(config.family, torch.tanh)
+        self.activation = POOLER_BENDS[config.pooler_bend]
         self.norm = make_norm(config) if config.family == "modernbert" else nn.Identity()
 
     def forward(self, pooled: Tensor) -> Tensor:
@@ -270,10 +269,10 @@ MIXERS: dict[str, Callable[[EncoderConfig, int], nn.Module]] = {
     "recurrent": Recurrence,
     "convolution": Convolution,
 }
-POOLER_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "distilbert": functional.relu,
-    "electra": functional.gelu,
-    "modernbert": functional.gelu,
+POOLER_BENDS: dict[str, Callable[[Tensor], Tensor]] = {
+    "tanh": torch.tanh,
+    "relu": functional.relu,
+    "gelu": functional.gelu,
 }
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from bertworks.core.artifact import refuse_existing, saving
 from bertworks.core.device import prepare
@@ -20,6 +21,7 @@ from bertworks.stages.onnx_export import TEXTS, chosen_recipe, origin_of, run_on
 from bertworks.stages.own_export import run_own
 from bertworks.stages.setting_groups import OnnxSettings
 from bertworks.stages.settings import ExportSettings
+from bertworks.tasks.catalog import make_task
 from bertworks.tasks.electra import parted
 from bertworks.tasks.task import TaskModel
 
@@ -38,7 +40,7 @@ def run(settings: ExportSettings) -> dict[str, Any]:
     if not is_for_vectors:
         _refuse_vector_settings(settings)
     opened = open_model(settings.model, tasks=[] if is_for_vectors else None)
-    opened = replace(opened, model=_for_others(opened.model))
+    opened = replace(opened, model=_at_one_temperature(_for_others(opened.model)))
     recipe = chosen_recipe(opened, settings) if is_for_vectors else None
     with saving(settings.out, kind="model", origin=origin_of(settings)) as folder:
         write_model(folder, opened.model, opened.tokenizer, recipe=recipe)
@@ -51,9 +53,10 @@ def _for_others(model: TaskModel) -> TaskModel:
     """Return a model as a folder of others can hold it, and say what of pre-training stays behind.
 
     That is a generator, which is a second network, and the head of replaced pieces, which only the
-    classes of ELECTRA have.
+    classes of ELECTRA have. How vectors are made is no part of a plain folder either.
     """
     alone, _ = parted(model)
+    alone = alone.without(*(name for name, task in alone.tasks.items() if task.kind == "embed"))
     kinds = tuple(task.kind for task in alone.tasks.values())
     family = DIALECTS.get(model.config.family)
     if kinds == ("replaced_token",) and (family is None or kinds not in family.classes):
@@ -62,6 +65,27 @@ def _for_others(model: TaskModel) -> TaskModel:
     if left:
         say(f"left behind: {', '.join(left)}; the folder holds the encoder that learned by it")
     return alone
+
+
+def _at_one_temperature(model: TaskModel) -> TaskModel:
+    """Divide the logits of heads by the temperatures of their tasks, for which others have no word.
+
+    Nor have they one for a threshold of our own, which is said.
+    """
+    for name, task in model.tasks.items():
+        usual = make_task(task.kind, task.labels).options
+        if (bound := task.options.get("threshold")) != usual.get("threshold"):
+            say(f"left behind: the threshold of {name}, {bound:.4g}; it is for you to apply")
+        if (temperature := task.options.get("temperature", 1.0)) == 1.0:
+            continue
+        with torch.no_grad():
+            for parameter in model.heads[name].get_submodule("output").parameters():
+                parameter.div_(temperature)
+        options = {**task.options, "temperature": 1.0}
+        if "prior" in options:  # which is added to them
+            options["prior"] = [log_odds / temperature for log_odds in options["prior"]]
+        model.tasks[name] = make_task(task.kind, task.labels, name=name, **options)
+    return model
 
 
 def _refuse_vector_settings(settings: ExportSettings) -> None:

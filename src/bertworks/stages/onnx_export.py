@@ -2,9 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from copy import deepcopy
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import torch
+from torch import nn
 
 from bertworks.core.artifact import Origin, saving
 from bertworks.core.errors import DataError, UsageError
@@ -14,8 +18,10 @@ from bertworks.core.quarantine import Quarantine
 from bertworks.core.settings import as_command, as_json
 from bertworks.data.examples import TextExample
 from bertworks.data.rows import read_examples
+from bertworks.interop.descriptions import TaskNote
 from bertworks.interop.onnx import FILE, REPORT, OnnxPlan, owner_of, write_onnx
 from bertworks.interop.onnx_outputs import Head, head_of
+from bertworks.interop.tensor_names import head_scales
 from bertworks.model.embedding import EmbeddingRecipe
 from bertworks.serving.model_folder import OpenModel, open_model, write_model
 from bertworks.serving.parity import TOLERANCES, Parity, compare
@@ -24,7 +30,7 @@ from bertworks.serving.quantizing import Int8Choice, calibration_batches, choose
 from bertworks.stages.setting_groups import VectorSettings
 from bertworks.stages.settings import ExportSettings
 from bertworks.tasks.catalog import KINDS
-from bertworks.tasks.task import TaskModel, Writer
+from bertworks.tasks.task import Task, TaskModel, Writer
 
 MOST_COMPARED = 2000  # examples
 MOST_TRIED = 64  # texts on which each layer is tried in eight bits
@@ -73,7 +79,8 @@ def run_onnx(settings: ExportSettings) -> dict[str, Any]:
         head=_head(opened.model),
     )
     with saving(settings.out, kind="model", origin=origin_of(settings)) as folder:
-        write_model(folder, opened.model, opened.tokenizer, recipe=recipe)
+        written = opened.model, opened.tokenizer
+        write_model(folder, *written, recipe=recipe, extra=opened.notes)
         write_onnx(folder / FILE, opened.model.encoder, plan, owner=owner_of(folder))
         before.recipe = recipe or before.recipe
         after = load(folder, device="cpu", backend="onnx")
@@ -138,7 +145,19 @@ def _head(model: TaskModel) -> Head | None:
     if len(model.tasks) != 1:
         return None
     ((name, task),) = model.tasks.items()
-    return head_of(model.heads[name], model.config, of_spans=task.kind == "answer")
+    head = head_of(model.heads[name], model.config, of_spans=task.kind == "answer")
+    return None if head is None else replace(head, layer=_whole(head.layer, name, task))
+
+
+def _whole(layer: nn.Linear, name: str, task: Task) -> nn.Linear:
+    """Return a layer that gives what the class of another library gives for the same task."""
+    scales = head_scales({name: TaskNote(task.labels, task.options, task.kind)})
+    whole = deepcopy(layer)
+    with torch.no_grad():
+        for ending, parameter in whole.named_parameters():
+            factor, shift = scales.get(f"heads.{name}.output.{ending}", (1.0, 0.0))
+            parameter.mul_(factor).add_(shift)
+    return whole
 
 
 def _report(settings: ExportSettings, parity: Parity, choice: Int8Choice | None) -> dict[str, Any]:

@@ -10,12 +10,10 @@ from bertworks.core.errors import UsageError
 from bertworks.interop.sentence_transformers import encoder_folder
 from bertworks.model.weights import round_weights
 from bertworks.serving.model_folder import networks_in, open_model, write_model
-from bertworks.serving.parity import TOLERANCES, Parity, compare
+from bertworks.serving.parity import COMPARED, TOLERANCES, Parity, compare
 from bertworks.serving.predictor import load
 from bertworks.stages.onnx_export import origin_of, read_material, told_recipe
 from bertworks.stages.settings import ExportSettings
-
-COMPARED = "compared.json"  # how near the written model is to the one it was made of
 
 
 def run_own(settings: ExportSettings) -> dict[str, Any]:
