@@ -17,7 +17,6 @@ from bertworks.evaluation.answer_parts import (
     Errors,
     Pairs,
     Scores,
-    wilson,
 )
 from bertworks.evaluation.full_report import Report
 from bertworks.evaluation.report_blocks import (
@@ -33,7 +32,7 @@ from bertworks.evaluation.report_blocks import (
     Table,
     Text,
 )
-from bertworks.evaluation.statistics import Interval
+from bertworks.evaluation.statistics import Interval, wilson
 
 
 def blocks_of(part, kind) -> list:

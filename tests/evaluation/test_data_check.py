@@ -154,14 +154,15 @@ def test_the_command_that_shows_more_reads_the_files_in_the_same_way(
 
 
 def test_bad_rows_are_counted_by_reason_and_too_many_are_an_error() -> None:
-    quarantine = Quarantine(num_good=30)
+    quarantine = Quarantine()
+    quarantine.pass_good(30)
     assert list(bad_rows("train", quarantine)) == []
     quarantine.add(TRAIN, 3, "3 columns, but the header has 2")
     quarantine.add(TRAIN, 9, "5 columns, but the header has 2")
     (warning,) = bad_rows("train", quarantine)
     assert (warning.severity, warning.places.count) == ("warning", 2)
     assert warning.details == ({"reason": "… columns, but the header has …", "rows": "2"},)
-    quarantine.num_good = 3
+    quarantine.pass_good(-27)
     (error,) = bad_rows("train", quarantine)
     assert str(error).startswith("2 rows of 5 in train cannot be used, the first: 3 columns, but")
     (empty,) = bad_rows("train", Quarantine())

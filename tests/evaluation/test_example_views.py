@@ -71,6 +71,17 @@ def test_relations_in_a_text_are_told_apart_by_their_places() -> None:
     assert identity_of(PAIR) != identity_of(TextExample("A cat. Two dogs here."))
 
 
+def test_white_space_moves_no_place() -> None:
+    for text, start in (("\u3000A cat", 3), ("A  cat ", 3), ("\n A cat", 4)):
+        moved = TaggedExample(text, spans=(Span(start, start + 3, "PET"),))
+        assert gold_of(moved) == gold_of(SPANS)
+    assert gold_of(TaggedExample("A cat", spans=(Span(2, 4, "PET"),))) != gold_of(SPANS)
+    assert gold_of(TaggedExample("A cat", spans=(Span(2, 5, "CAT"),))) != gold_of(SPANS)
+    assert gold_of(TaggedExample("A cat", spans=())) != gold_of(SPANS)
+    other = RelationExample("\u3000A cat saw a dog", (3, 6), (13, 16), "saw")
+    assert identity_of(other).strip() == identity_of(RELATION)
+
+
 def test_near_copies_must_share_what_makes_a_row_another_one() -> None:
     assert compared_of(ASKED) == ("Who?", "A cat sat.")
     assert compared_of(PAIR) == ("Two dogs here.", "A cat.")

@@ -108,6 +108,25 @@ def test_choices_that_need_no_reading_are_found() -> None:
     assert mixed["place of the right choice"].said.endswith("by its number: 0 67%, 1 33%")
 
 
+@pytest.mark.parametrize(
+    ("labels", "is_found"),
+    [
+        ([1, 2, 3] * 7, True),
+        ([1, 2, 3] * 6, False),  # too few to tell
+        ([1, 2, 3] * 7 + [0], False),
+        ([*range(1, 10)] * 3, False),
+        ([1] * 40, False),  # which is said in another way
+    ],
+)
+def test_labels_that_may_count_from_1_are_found(labels: list[int], is_found: bool) -> None:
+    choices = tuple(map(str, range(max(labels) + 1)))
+    rows = [ChoiceExample("Who?", choices, label=label, line=1) for label in labels]
+    found = look(ChoiceCheck(), train=rows).get("labels that may count from 1")
+    assert (found is not None) == is_found
+    if found:
+        assert str(found).startswith("the first choice, number 0, is right in none of 21 rows of")
+
+
 # Tags
 
 
@@ -187,6 +206,17 @@ def test_a_tag_that_is_written_otherwise_than_most_is_named(
     found = look(TagCheck(), train=tagged(*rows))["stray tags"]
     assert (found.severity, str(found)) == ("warning", said)
     assert found.places.first == [("train", line) for line in lines]
+
+
+@pytest.mark.parametrize("form", ["B_PER I_PER", "PER-B PER-I", "b-PER i-PER"])
+def test_tags_of_spans_in_another_form_are_a_warning(form: str) -> None:
+    found = look(TagCheck(), train=tagged(f"O {form} O", "O O"))
+    assert list(found) == ["tag scheme", "misspelt tags"]
+    first, second = form.split()
+    assert str(found["misspelt tags"]) == (
+        f"the tags of train seem to mean spans, but are written as {first}, {second}; so no span "
+        "is read from them (train lines 1, 1); write them as B-PER, I-PER, and O for words outside"
+    )
 
 
 def test_a_stray_tag_elsewhere_does_not_change_what_training_tells() -> None:

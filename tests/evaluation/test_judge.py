@@ -12,7 +12,7 @@ from bertworks.core.device import Machine
 from bertworks.core.errors import TrainingError
 from bertworks.data.corpus_counts import CorpusCounts
 from bertworks.data.packing import Features, Goal, flatten
-from bertworks.evaluation.judge import Judge
+from bertworks.evaluation.judge import HeldOutJudge
 from bertworks.evaluation.objective_scores import evaluate_objectives
 from bertworks.tasks.catalog import make_task
 from bertworks.tasks.task import TaskModel
@@ -26,7 +26,7 @@ class Judged:
 
     model: TaskModel
     batches: list[Batch]
-    make: Callable[..., Judge]
+    make: Callable[..., HeldOutJudge]
 
 
 @pytest.fixture
@@ -42,9 +42,9 @@ def judged(config, machine: Machine) -> Judged:
     batches = [flatten([text(5, 0), text(9, 1)]), flatten([text(7, 2)])]
     counts = np.bincount([7, 8, 9] * 50_000, minlength=config.vocab_size)
 
-    def make(duplicate_share: float = 0.0, weight: float = 1.0, **more) -> Judge:
+    def make(duplicate_share: float = 0.0, weight: float = 1.0, **more) -> HeldOutJudge:
         corpus, weights = CorpusCounts(counts, duplicate_share), {"fill_mask": weight}
-        return Judge(model, batches, corpus, machine=machine, weights=weights, **more)
+        return HeldOutJudge(model, batches, corpus, machine=machine, weights=weights, **more)
 
     return Judged(model, batches, make)
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from bertworks.data.examples import Span, TaggedExample, TextExample
 from bertworks.evaluation.findings import Finding
 from bertworks.evaluation.label_checks import LabelCheck
@@ -86,6 +88,60 @@ def test_labels_that_differ_in_case_alone_are_found_at_the_rarer_one() -> None:
     alike = look(train=texts("Yes", "Yes", "no", "no", "yes "))["alike labels"]
     assert alike.said == "'Yes' and 'yes ' differ in case or spaces alone"
     assert alike.places.first == [("train", 5)]
+
+
+@pytest.mark.parametrize(
+    ("alike", "said"),
+    [
+        (("1", "1.0", "１"), "'1' and '1.0' and '１' differ in width, case"),
+        (("Ｙｅｓ", "yes"), "'Ｙｅｓ' and 'yes' differ in width, case"),
+        (("正\u200b面", "正面"), r"'正\u200b面' and '正面' differ in characters that nobody sees"),
+    ],
+)
+def test_one_label_in_several_spellings_is_found(alike: tuple[str, ...], said: str) -> None:
+    found = look(train=texts(*alike * 3, "other", "other"))["alike labels"]
+    assert (found.severity, found.said[: len(said)]) == ("warning", said)
+
+
+def test_numbers_and_words_that_differ_are_not_alike() -> None:
+    apart = ("1", "-1", "10", "1.5", "1_0", "inf", "infinity", "正面", "正", "9" * 17, "9" * 16)
+    assert "alike labels" not in look(train=texts(*apart * 2))
+
+
+def test_a_label_is_shown_by_its_escapes_where_it_holds_what_nobody_sees() -> None:
+    found = look(train=texts("正面", "正面", "b", "b"), dev=texts("正\u200b面"))
+    assert r"has not: '正\u200b面' (dev line 1)" in str(found["unknown labels"])
+    assert found["labels not judged"].said.endswith(": 正面, b")
+
+
+@pytest.mark.parametrize("mark", "、，；;,｜")
+def test_several_labels_that_became_one_are_found_by_their_mark(mark: str) -> None:
+    one, trailing = f"体育{mark}娱乐", f"体育{mark}"
+    sets = [("体育",), ("娱乐",), (one,), (trailing,), ("财经",)] * 2
+    rows = [TextExample(str(n), labels=own, line=n) for n, own in enumerate(sets, 1)]
+    found = look(train=rows)["joined labels"]
+    assert found.severity == "warning"
+    assert str(found) == (
+        f"2 labels made of others with {mark!r} between or behind them: {one!r}, {trailing!r} "
+        "(train lines 3, 4, …); put | between labels, or give them as a list"
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "found"),
+    [
+        (["科技 体育", "科技", "体育"], ["科技 体育"]),
+        (["a|b", "b|c", "c|a"], ["a|b", "b|c", "c|a"]),
+        (["New York", "New Jersey", "York"], []),
+        (["Arts, Crafts & Sewing", "Arts", "Toys & Games"], []),
+        (["sport, local", "sport", "politics"], []),
+        (["1,000", "1", "2"], []),
+        (["|", ",", "a"], []),
+    ],
+)
+def test_names_of_several_words_are_no_several_labels(labels: list[str], found: list[str]) -> None:
+    joined = look(train=texts(*labels * 2)).get("joined labels")
+    assert (joined.said.partition(": ")[2] if joined else "") == ", ".join(map(repr, found))
 
 
 def test_one_label_nearly_everywhere_is_a_warning() -> None:

@@ -138,6 +138,27 @@ def test_the_last_label_means_the_same_unless_another_is_named() -> None:
         learn_vectors(LABELLED, same="1")
 
 
+@pytest.mark.parametrize(
+    ("different", "same"),
+    [
+        ("0", "1"),
+        ("负例", "正例"),
+        ("不相似", "相似"),
+        ("not_equivalent", "equivalent"),
+        ("Unrelated", "Duplicate"),
+        ("no", "yes"),
+        ("x", "y2"),
+    ],
+)
+def test_usual_names_tell_which_label_means_the_same(different: str, same: str) -> None:
+    pairs = [TextExample("a", "b", same), TextExample("c", "d", different)]
+    for examples in (pairs, pairs[::-1]):
+        assert learn_vectors(examples)["labels"] == (different, same)
+        assert learn_vectors(examples, same=different)["labels"] == (same, different)
+        assert learn_vectors(examples, order=(same, different))["labels"] == (same, different)
+    assert Embed((different, same)).meaning.startswith(f"{same!r} means that texts belong together")
+
+
 REFUSED = {
     "simcse on pairs": (LABELLED, "simcse", UsageError, "learns from single texts"),
     "ranking of nothing": ([TextExample("a", "b")], "ranking", UsageError, "needs a label or"),
@@ -219,3 +240,17 @@ def test_a_model_that_goes_on_learning_pools_as_before() -> None:
     assert learn_task("embed", PAIRS, before=before).options["pooling"] == "first"
     assert learn_task("embed", PAIRS, before=before, pooling="max").options["pooling"] == "max"
     assert learn_task("embed", PAIRS).options["pooling"] == "mean"
+
+
+@pytest.mark.parametrize(("count", "is_noted"), [(15, True), (14, False)])
+def test_cosines_that_speak_against_the_labels_are_noted(count: int, is_noted: bool) -> None:
+    notes = []
+    for far in ("same", "other"):
+        scorer = Embed(("other", "same")).scorer()
+        for n in range(count):
+            for label in ("same", "other"):
+                cosine = n / 100 + (label != far)
+                scorer.add(TextExample("a", "b", label), {"score": cosine})
+        notes.append(scorer.note)
+    assert notes[0].startswith("auc is 0.00, far below 0.5, so labels may be") == is_noted
+    assert notes[1] == ""

@@ -59,6 +59,23 @@ def test_labels_that_leave_no_choice_are_refused(labels) -> None:
         Choice.of(labels)
 
 
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["a", "a"], "the label 'a' is given twice; give it once"),
+        (["a", " "], "the label ' ' is empty; give it a word, or leave it out"),
+        (["a", "x\udcff"], r"the label .* is not Unicode, for it holds half of a surrogate pair"),
+        ([1, 2], "the label 1 is no string but of type int; write it as text"),
+        (["a", None], "the label None is no string but of type NoneType"),
+        ({"a": "x", "b": ""}, "the description of the label 'b' is empty"),
+        ({"a": None, "b": "x"}, "the description of the label 'a' is no string but of type None"),
+    ],
+)
+def test_each_fault_of_a_label_has_its_own_sentence(labels, said: str) -> None:
+    with pytest.raises(UsageError, match=f"^{said}"):
+        Choice.of(labels)
+
+
 def test_chances_are_the_softmax_and_the_prior_is_taken_off(choice) -> None:
     scores = np.log([0.5, 0.2, 0.3])
     first = choice.answer(scores)
@@ -201,7 +218,7 @@ def test_right_labels_are_counted(choice, score) -> None:
 
 
 def test_labels_and_templates_that_are_no_unicode_are_refused() -> None:
-    with pytest.raises(UsageError, match="is empty, undescribed, not Unicode or given twice"):
+    with pytest.raises(UsageError, match="is not Unicode"):
         Choice.of(["boat", "x\udcff"])
     with pytest.raises(UsageError, match=r"must hold \{label\} once"):
         ByVectors(Choice.of(["boat", "car"]), template="\udcff {label}")

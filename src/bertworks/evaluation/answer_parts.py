@@ -26,7 +26,7 @@ from bertworks.evaluation.report_blocks import (
     number,
     sentence,
 )
-from bertworks.evaluation.statistics import NO_WIDTH, Interval
+from bertworks.evaluation.statistics import NO_WIDTH, Interval, wilson
 
 MOST_CONFUSED = 15  # pairs in a table
 MOST_LABELS = 120  # in a matrix
@@ -35,7 +35,6 @@ MOST_DRAWN = 40  # ranges in a picture
 MOST_NAMED = 10
 FEW = 30  # examples, by which nobody should judge
 OTHERS, NOTHING = "(others)", "(none)"  # NOTHING: where one side has no label at all
-NORMAL = 1.959964  # deviations that hold 95 % of a normal distribution
 
 
 @dataclass(frozen=True)
@@ -298,18 +297,6 @@ class Differences:
         header = ("", "first", "second", "difference", "p", *["note"] * has_notes)
         yield Table(header, [_told(row, has_notes=has_notes) for row in self.rows])
         yield from (Text(sentence(note), is_note=True) for note in self.notes)
-
-
-def wilson(hits: float, count: float) -> Interval:
-    """Return a share with Wilson's interval; of nothing there is no share."""
-    if not count:
-        return Interval(math.nan, math.nan, math.nan)
-    share, square = hits / count, NORMAL**2
-    middle = (share + square / (2 * count)) / (1 + square / count)
-    width = math.sqrt(share * (1 - share) / count + square / (4 * count**2))
-    width *= NORMAL / (1 + square / count)
-    low = middle - width if hits else 0.0  # exactly, whatever rounding says
-    return Interval(share, low, middle + width if hits < count else 1.0)
 
 
 def _estimate(name: str, value: float | None, interval: Interval | None) -> Estimate:

@@ -162,15 +162,21 @@ def interval_of(scores: np.ndarray, value: float) -> Interval:
 def condensed(statistic: Statistic) -> Sample:
     """Return the sample of a mean with neighbours among many numbers replaced by their mean.
 
-    What is lost is how far the numbers of a group lie from each other, which is next to nothing
-    beside how far all do.
+    A group has few examples and little of the variance; a number that has much of it, as those of
+    rare labels do, is a group by itself. So what is lost, how far the numbers of a group lie from
+    each other, is next to nothing beside how far all do.
     """
     sample = statistic.sample
     if not statistic.is_mean or len(sample.rows) <= MOST_ROWS:
         return sample
     counts = np.bincount(sample.which, minlength=len(sample.rows))
-    begins = counts.cumsum() - counts  # the rows of a mean are sorted
-    group = begins * NUM_GROUPS // len(sample)
+    numbers = sample.rows[:, 0]  # of a mean they are sorted
+    squares = (numbers - counts @ numbers / len(sample)) ** 2
+    squares /= counts @ squares
+    shares = counts * (1 / len(sample) + squares) / 2
+    group = ((shares.cumsum() - shares) * NUM_GROUPS).astype(np.int64)
+    is_alone = squares > 1 / MOST_ROWS
+    group[is_alone] = NUM_GROUPS + np.arange(is_alone.sum())
     group = np.unique(group, return_inverse=True)[1].reshape(-1)
     sums = np.bincount(group, counts * sample.rows[:, 0])
     means = sums / np.bincount(group, counts)

@@ -14,12 +14,12 @@ from bertworks.evaluation.calibration import fit_temperature
 from bertworks.evaluation.scoring import LEAST_TUNED, Judge, judge_task, tuned_on
 from bertworks.evaluation.statistics import Interval
 from bertworks.tasks.answering import Answerer
+from bertworks.tasks.metrics import ERRORS
 from bertworks.tasks.task import Task, TaskModel, Tempered, Tunable
 from bertworks.tokenizer.tokenizer import Tokenizer
 from bertworks.training.plan import Evaluation
 
 MEAN = "mean"  # of the first scores of several tasks
-OF_ERRORS = "mean_absolute_error"  # the score of which less is better
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class DevScores:
         if chosen not in metrics:
             known = ", ".join(metrics)
             raise UsageError(f"--choose-by is {chosen!r}, but the scores on dev are {known}")
-        if chosen.endswith(OF_ERRORS):
+        if chosen.endswith(tuple(ERRORS)):
             raise UsageError(f"--choose-by {chosen} would choose the largest error; take another")
         return Evaluation(metrics[chosen], metrics)
 

@@ -5,15 +5,17 @@ Every function returns what it sees: a sentence for each failure, by a name; a s
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
+
+from bertworks.evaluation.statistics import wilson
 
 Found = dict[str, str]  # a failure's name -> a sentence about it
 LARGEST_DUPLICATE_SHARE = 0.1
 PINNED = 0.97  # times the loss of a guess that knows only how often each answer comes
 WIDEST = 0.1  # half of an interval; a wider one tells nothing
-DEVIATIONS = 1.96  # of a 95 % interval
 FEWEST_REPLACED = 0.2  # of what was hidden
 TOO_EASY = 0.95  # F1 of the discriminator
 FEWEST_STEPS = 40  # that tell a course
@@ -107,11 +109,8 @@ def _pinned(loss: float, unigram: float) -> Found:
 
 def _at_chance(name: str, accuracy: float, count: float) -> Found:
     """Compare with guessing, by Wilson's interval."""
-    share = DEVIATIONS**2 / max(count, 1)
-    middle = (accuracy + share / 2) / (1 + share)
-    half = math.sqrt(share * accuracy * (1 - accuracy) + share**2 / 4) / (1 + share)
-    low, high = middle - half, middle + half
-    if half > WIDEST or low > 0.5:
+    _, low, high = astuple(wilson(accuracy * count, count))
+    if not (high - low) / 2 <= WIDEST or low > 0.5:
         return {}
     said = (
         f"the accuracy of {name} is {accuracy:.3f} [{low:.3f}, {high:.3f}] on {count:.0f} pairs, "

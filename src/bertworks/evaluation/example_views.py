@@ -1,9 +1,11 @@
 """How the checks see an example, whatever its form: its texts, its labels, what it is about."""
 
+from itertools import accumulate
 from typing import Any
 
 from bertworks.data.examples import (
     ChoiceExample,
+    Place,
     QuestionExample,
     RelationExample,
     SourceExample,
@@ -31,7 +33,8 @@ def identity_of(example: Any) -> str:
     """Return a text that is the same only where the same is asked."""
     if isinstance(example, SourceExample):
         return example.source
-    places = (example.first, example.second) if isinstance(example, RelationExample) else ()
+    is_relation = isinstance(example, RelationExample)
+    places = solid_places(example.text, example.first, example.second) if is_relation else ()
     return "\0".join((*texts_of(example), *map(str, places)))
 
 
@@ -59,13 +62,24 @@ def gold_of(example: Any) -> str:
         case ChoiceExample():
             return repr(None if example.label is None else example.choices[example.label])
         case TaggedExample():
-            return repr((example.intent, example.tags, example.spans))
+            spans = example.spans or ()
+            places = solid_places(example.text, *((span.start, span.end) for span in spans))
+            labels = [span.label for span in spans]
+            return repr((example.intent, example.tags, places, labels))
         case TextExample():
             return repr((example.label, sorted(example.labels or ()), example.score))
         case SourceExample():
             return ""  # a source may be put in many words, so no two targets contradict
         case _:
             return repr(example.label)
+
+
+def solid_places(text: str, *places: Place) -> list[Place]:
+    """Return places as they are where white space does not count."""
+    if not places:
+        return []
+    before = list(accumulate((not char.isspace() for char in text), initial=0))
+    return [(before[start], before[end]) for start, end in places]
 
 
 def compared_of(example: Any) -> tuple[str, str]:

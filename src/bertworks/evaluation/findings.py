@@ -99,6 +99,11 @@ def named(items: Iterable[str]) -> str:
     return ", ".join(shown) + (", …" if next(rest, None) is not None else "")
 
 
+def shown(label: str) -> str:
+    """Return a label as it is, or by its escapes where it holds what nobody sees."""
+    return label if label.isprintable() else repr(label)
+
+
 def rows_are(count: int, part: str) -> str:
     """Begin a sentence about rows of a file: 1 row of a is, 2 rows of a are."""
     return f"{rows_of(count)} of {part} {'is' if count == 1 else 'are'}"

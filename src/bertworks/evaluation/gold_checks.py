@@ -9,11 +9,19 @@ from typing import Any
 import numpy as np
 
 from bertworks.data.examples import ChoiceExample, QuestionExample, TaggedExample, TextExample
-from bertworks.data.tag_schemes import Scheme, find_scheme, find_strays, may_follow
+from bertworks.data.tag_schemes import (
+    Scheme,
+    find_misspelt,
+    find_scheme,
+    find_strays,
+    may_follow,
+)
 from bertworks.evaluation.findings import Finding, Places, joined, named, rows_of
 
 FAR = 10  # times farther from the middle than nearly all others
 MOST_LISTED = 30  # rows of a table
+LEAST_RIGHT = 20  # rows, of which the first choice should be right in some
+LEAST_RIGHT_EACH = 5  # times as many as there are choices
 
 
 class ScoreCheck:
@@ -171,6 +179,20 @@ class ChoiceCheck:
                 said=f"the right choice in {part}, by its number: {shares}",
                 remedy="shuffle the choices of each question" if is_one else "",
             )
+            if not is_one and _is_never_first(counts):
+                yield Finding(
+                    severity="warning",
+                    check="labels that may count from 1",
+                    said=f"the first choice, number 0, is right in none of {counts.total():,} rows "
+                    f"of {part}, so labels may count from 1",
+                    remedy="if they do, take 1 from each: they count from 0 on",
+                )
+
+
+def _is_never_first(counts: Counter[int]) -> bool:
+    """Tell whether the first choice is right in no row, where by chance it would be in some."""
+    num_choices = max(counts) + 1
+    return not counts[0] and counts.total() >= max(LEAST_RIGHT, LEAST_RIGHT_EACH * num_choices)
 
 
 class TagCheck:
@@ -209,8 +231,12 @@ class TagCheck:
     def _strays(self, part: str, scheme: Scheme) -> Iterator[Finding]:
         """Find tags for whose sake spans are lost, mostly slips of the pen."""
         own = self.tags[part]
-        meant, strays = find_strays({tag: places.count for tag, places in own.items()})
-        if not strays:
+        counts = {tag: places.count for tag, places in own.items()}
+        meant, strays = find_strays(counts)
+        misspelt = find_misspelt(counts) if meant == "plain" else {}
+        if misspelt:
+            yield _misspelt_tags(part, misspelt, joined(own[tag] for tag in misspelt))
+        if misspelt or not strays:
             return
         said, remedy = f"not in {meant.upper()} as the others", "correct them, or write O"
         fate = "they mark no span" if scheme != "plain" else "no tag is read as part of a span"
@@ -227,6 +253,17 @@ class TagCheck:
 
     def _misplaced(self, scheme: Scheme) -> dict[tuple[str | None, str | None], Places]:
         return {pair: at for pair, at in self.pairs.items() if not may_follow(*pair, scheme)}
+
+
+def _misspelt_tags(part: str, misspelt: dict[str, str], places: Places) -> Finding:
+    return Finding(
+        severity="warning",
+        check="misspelt tags",
+        said=f"the tags of {part} seem to mean spans, but are written as {named(misspelt)}; so no "
+        "span is read from them",
+        remedy=f"write them as {named(misspelt.values())}, and O for words outside",
+        places=places,
+    )
 
 
 def _misplaced_tags(wrong: dict[tuple[str | None, str | None], Places], scheme: Scheme) -> Finding:

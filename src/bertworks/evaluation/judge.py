@@ -64,7 +64,7 @@ class FinalScores:
         return [said] if self.num_documents < 2 else []
 
 
-class Judge:
+class HeldOutJudge:
     """Scores a network on the same held-out batches, whenever it is asked."""
 
     def __init__(

@@ -1,15 +1,27 @@
 """Checks of labels: how many there are of each, in which files, and whether that can be learned."""
 
+import re
+import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
+from bertworks.core.scripts import is_invisible
 from bertworks.evaluation.example_views import labels_of
-from bertworks.evaluation.findings import Finding, Places, joined, named, rows_of
+from bertworks.evaluation.findings import Finding, Places, joined, named, rows_of, shown
 
 MOST_LISTED = 200  # labels in a table
 LARGEST_SHARE = 0.9  # of the examples with one label, before saying so
+NUMBER = re.compile(r"[+-]?\d{1,40}(\.\d{0,40})?")
+# Marks that part several labels elsewhere, and how they are called.
+MARKS = {mark: repr(mark) for mark in "、，；;,｜|"} | {" ": "a space"}
+MANY_TOGETHER = {  # what is to be done where a label is several
+    "label": "if a text has several labels, put | between them and give --task multilabel and "
+    "--columns labels=NAME with the name of the column",
+    "labels": "put | between labels, or give them as a list",
+}
 FEWEST_ALL_ALONE = 10  # examples that all have a label of their own, before that is an error
 
 
@@ -148,7 +160,7 @@ def _rare_labels(group: LabelCounts) -> Iterator[Finding]:
     ]
     if rare:
         rare.sort(key=lambda item: item[1].count)
-        counted = named(f"{label} ({places.count})" for label, places in rare)
+        counted = named(f"{shown(label)} ({places.count})" for label, places in rare)
         yield group.finding(
             "warning" if group.is_of_texts else "note",
             "rare labels",
@@ -169,7 +181,7 @@ def _unknown_labels(group: LabelCounts) -> Iterator[Finding]:
                 "error" if group.kind in ("label", "labels") else "warning",
                 "unknown labels",
                 f"{part} has {rows_of(len(unknown), group.one)} that "
-                f"{group.first} has not: {named(unknown)}",
+                f"{group.first} has not: {named(map(shown, unknown))}",
                 f"correct them, or add examples to {group.first}",
                 places=joined(unknown.values()),
             )
@@ -190,26 +202,74 @@ def _labels_not_judged(group: LabelCounts) -> Iterator[Finding]:
                 "note",
                 "labels not judged",
                 f"{part} has no example of {len(missing):,} of {len(known):,} {group.one}s: "
-                f"{named(missing)}",
+                f"{named(map(shown, missing))}",
                 "their answers are not judged by it",
             )
 
 
 def _alike_labels(group: LabelCounts) -> Iterator[Finding]:
-    """Find names that differ in case and spaces alone, which are mostly slips."""
+    """Find names that differ in their spelling alone, which are mostly slips."""
     spellings: dict[str, list[str]] = {}
     for label in dict.fromkeys(label for own in group.places.values() for label in own):
-        spellings.setdefault("".join(label.casefold().split()), []).append(label)
+        spellings.setdefault(_folded(label), []).append(label)
     for alike in spellings.values():
         if len(alike) > 1:
             found = [own[label] for own in group.places.values() for label in alike if label in own]
             yield group.finding(
                 "warning",
                 "alike labels",
-                f"{' and '.join(map(repr, alike))} differ in case or spaces alone",
+                f"{' and '.join(map(repr, alike))} differ in {_difference(alike)} alone",
                 "write them alike if they are meant to be one",
                 places=min(found, key=lambda places: places.count),
             )
+
+
+def _folded(label: str) -> str:
+    """Return what is left of a label in any spelling: its letters, or the number that it is."""
+    normal = unicodedata.normalize("NFKC", label).casefold()
+    bare = "".join(char for char in normal if not char.isspace() and not is_invisible(char))
+    return str(Fraction(bare)) if NUMBER.fullmatch(bare) else bare
+
+
+def _difference(alike: list[str]) -> str:
+    """Say in what labels differ that are one in any spelling."""
+    if len({"".join(label.casefold().split()) for label in alike}) == 1:
+        return "case or spaces"
+    if not all(map(str.isprintable, alike)):
+        return "characters that nobody sees"
+    return "width, case, spaces or the form of a number"
+
+
+def _joined_labels(group: LabelCounts) -> Iterator[Finding]:
+    """Find labels that are others with a mark between or behind them."""
+    names = dict.fromkeys(label for own in group.places.values() for label in own)
+    if group.kind not in MANY_TOGETHER:
+        return
+    for mark, said in MARKS.items():
+        found = _several_in_one(names, mark)
+        if found:
+            files = group.places.values()
+            yield group.finding(
+                "warning",
+                "joined labels",
+                f"{rows_of(len(found), group.one)} made of others with {said} between or behind "
+                f"them: {named(map(repr, found))}",
+                MANY_TOGETHER[group.kind],
+                places=joined(own[label] for label in found for own in files if label in own),
+            )
+
+
+def _several_in_one(names: Collection[str], mark: str) -> list[str]:
+    """Return the labels of which every part stands by itself too, or in another one of several."""
+    whole = {label: list(filter(None, map(str.strip, label.split(mark)))) for label in names}
+    times = Counter(part for parts in whole.values() for part in set(parts))
+    # Names of several words share words, so these must be labels themselves.
+    known = names if mark == " " else {part for part, count in times.items() if count > 1}
+    return [
+        label
+        for label, parts in whole.items()
+        if parts not in ([], [label]) and all(part in known for part in parts)
+    ]
 
 
 def _imbalance(group: LabelCounts) -> Iterator[Finding]:
@@ -236,7 +296,7 @@ def _label_table(group: LabelCounts) -> Iterator[Finding]:
         for label in names
     }
     rows = [
-        {group.kind: label}
+        {group.kind: shown(label)}
         | dict(zip(group.places, map("{:,}".format, own), strict=True))
         | {"share": f"{own[0] / max(whole[group.first], 1):.1%}"}
         for label, own in sorted(counts.items(), key=lambda item: -sum(item[1]))
@@ -256,6 +316,7 @@ FINDERS_OF_ALL: tuple[Callable[[LabelCounts], Iterator[Finding]], ...] = (
     _too_many_labels,
     _rare_labels,
     _alike_labels,
+    _joined_labels,
     _imbalance,
     _label_table,
 )

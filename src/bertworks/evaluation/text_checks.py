@@ -2,29 +2,25 @@
 
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from bertworks.evaluation.example_views import texts_of
 from bertworks.evaluation.findings import Finding, Places, rows_of
+from bertworks.evaluation.mojibake import is_mojibake
 
 VERY_LONG = 100_000  # characters
 PERCENTILES = (50, 90, 99, 100)
-# UTF-8 that was read as Latin-1 or the Windows encoding: one letter with a mark and then signs.
-_LATE = "\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ"
-MOJIBAKE = re.compile(
-    f"[ÂÃ][\x80-\xbf€™œž]|â[€\x80]|ï»¿|ð[\x9fŸ]|锟斤拷|(?:[ÐÑ][{_LATE}]|[à-ï][{_LATE}]{{2}}){{2}}"
-)
-SUSPICIOUS = {
+SUSPICIOUS: dict[str, tuple[Callable[[str], object], str]] = {
     "replacement characters": (
-        re.compile("\ufffd"),
+        re.compile("\ufffd").search,
         "a program could not decode them; read the source in its own encoding",
     ),
-    "mojibake": (MOJIBAKE, "convert the source to UTF-8 from the encoding that it has"),
+    "mojibake": (is_mojibake, "convert the source to UTF-8 from the encoding that it has"),
     "control characters": (
-        re.compile("[\0-\x08\x0e-\x1f\x7f\ufeff\ufffe\uffff]"),
+        re.compile("[\0-\x08\x0e-\x1f\x7f\ufeff\ufffe\uffff]").search,
         "remove them",
     ),
 }
@@ -74,8 +70,8 @@ class CharacterCheck:
             self.wordless.add(part, example.line)
         if all(map(str.isascii, texts)) and all(map(str.isprintable, texts)):
             return
-        for name, (pattern, _) in SUSPICIOUS.items():
-            if any(map(pattern.search, texts)):
+        for name, (is_found, _) in SUSPICIOUS.items():
+            if any(map(is_found, texts)):
                 self.found[name].add(part, example.line)
 
     def findings(self) -> Iterator[Finding]:

@@ -6,11 +6,11 @@ from typing import Any
 
 from bertworks.evaluation.report_blocks import Curves, Point
 from bertworks.evaluation.run_parts import Course
+from bertworks.training.log import LOG_KEYS
 
 MOST_POINTS = 200  # of a curve; more are averaged
 MOST_CURVES = 6  # in one chart
 BOUNDS = ("_low", "_high")  # of a score, which are none
-OWN = {"step", "lr", "gradient_norm", "skipped", "reason", "evaluation"}  # the rest are losses
 
 
 def course_of(log: Sequence[Mapping[str, Any]], *, best_step: int = 0) -> Course:
@@ -32,7 +32,7 @@ def course_of(log: Sequence[Mapping[str, Any]], *, best_step: int = 0) -> Course
 
 
 def _names(steps: Sequence[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(name for row in steps for name in row if name not in OWN))
+    return list(dict.fromkeys(name for row in steps for name in row if name not in LOG_KEYS))
 
 
 def _points(steps: Sequence[Mapping[str, Any]], name: str) -> list[Point]:

@@ -26,6 +26,12 @@ from bertworks.tokenizer.tokenizer import Tokenizer
 
 VectorLoss = Literal["contrastive", "ranking", "simcse"]
 PLAIN_LABELS = ("0", "1")  # different and same, where the training data name none
+# Usual names of the label of pairs that belong together.
+SAME = {"same", "true", "yes", "y", "equal", "equivalent", "duplicate", "similar", "match"}
+SAME |= {"related", "paraphrase", "entailment", "positive", "是", "对", "同", "正", "正例"}
+SAME |= {"相同", "相似", "同义", "匹配", "相关", "重复"}
+REVERSED = 0.35  # an auc below it says rather that labels are the wrong way round
+LEAST_REVERSED = 30  # pairs that tell so
 JUDGED = ("accuracy", "f1", "precision", "recall", "mcc")  # by the threshold
 LARGEST_KEY = 0xFFFFFF  # a whole number that single precision still tells from its neighbours
 
@@ -60,6 +66,11 @@ class Embed:
         self.options: Options = {"pooling": pooling, "threshold": threshold}
         if len(self.labels) != 2:
             raise UsageError(f"the labels of embed are two, different and same; got {self.labels}")
+
+    @property
+    def meaning(self) -> str:
+        """Which label means what, and how to change that, in words."""
+        return f"{self.labels[1]!r} means that texts belong together; --same names the other label"
 
     @property
     def recipe(self) -> EmbeddingRecipe:
@@ -177,7 +188,7 @@ class CosineScorer:
     def __init__(self, task: Embed) -> None:
         self._task = task
         self._labels, self._numbers = LabelScores(2), NumberScores()
-        self._has_labels = False
+        self._num_labelled = 0
 
     def add(self, example: TextExample, answer: Answer) -> Verdict:
         """Take one cosine."""
@@ -200,19 +211,19 @@ class CosineScorer:
         if "gold" in parts:
             self._numbers.add(parts["gold"], parts["cosine"])
             return
-        self._has_labels = True
+        self._num_labelled += 1
         self._numbers.add(parts["same"], parts["cosine"])
         self._labels.add(parts["same"], [self._task.threshold or 0.0, parts["cosine"]])
 
     def metrics(self) -> dict[str, float]:
         """Return the scores of all cosines; the first does not depend on a threshold."""
-        found = self._numbers.metrics() | (self._labels.metrics() if self._has_labels else {})
+        found = self._numbers.metrics() | (self._labels.metrics() if self._num_labelled else {})
         return {name: found[name] for name in self._wanted if name in found}
 
     def statistics(self) -> dict[str, Statistic]:
         """Return the scores with what each example adds."""
         found = self._numbers.statistics()
-        found |= self._labels.statistics() if self._has_labels else {}
+        found |= self._labels.statistics() if self._num_labelled else {}
         return {name: found[name] for name in self._wanted if name in found}
 
     @property
@@ -223,8 +234,20 @@ class CosineScorer:
         return self._labels.lacking or self._numbers.lacking
 
     @property
+    def note(self) -> str:
+        """That the labels may be the wrong way round, where the cosines speak against them."""
+        auc = self.metrics().get("auc", 1.0)
+        if auc >= REVERSED or self._num_labelled < LEAST_REVERSED:
+            return ""
+        return (
+            f"auc is {auc:.2f}, far below 0.5, so labels may be the wrong way round: by them "
+            f"{self._task.labels[1]!r} means that texts belong together; if it does not, name the "
+            "other with --same of finetune"
+        )
+
+    @property
     def _wanted(self) -> tuple[str, ...]:
-        if not self._has_labels:
+        if not self._num_labelled:
             return ("spearman", "pearson")
         return ("auc", "spearman") if self._task.threshold is None else ("auc", "spearman", *JUDGED)
 
@@ -249,7 +272,9 @@ def learn_vectors(
 ) -> Options:
     """Return the labels of the pairs, different and same, and how they are learned from."""
     found = {example.label for example in examples if example.label is not None}
-    labels = sorted(in_order(found, order), key=lambda label: label == same)
+    labels = list(in_order(found, order))
+    meant = _usual_same(labels) if same is None and not order else same
+    labels.sort(key=lambda label: label == meant)
     if labels and len(labels) != 2:
         count = "one label" if len(labels) == 1 else f"{len(labels)} labels"
         shown = ", ".join(labels[:5]) + ", …" * (len(labels) > 5)
@@ -261,6 +286,12 @@ def learn_vectors(
         raise UsageError(f"--same is {same!r}, but the labels are {', '.join(labels) or 'none'}")
     lesson = choose_lesson(examples, has_labels=bool(labels), **chosen)
     return {"labels": tuple(labels) or PLAIN_LABELS, "lesson": lesson}
+
+
+def _usual_same(labels: Sequence[str]) -> str | None:
+    """Return the only label with a usual name for pairs that belong together, or None."""
+    usual = [label for label in labels if label.casefold() in SAME]
+    return usual[0] if len(usual) == 1 else None
 
 
 def choose_lesson(

@@ -51,10 +51,10 @@ class Choice:
         pairs = labels.items() if isinstance(labels, Mapping) else map(_described, labels)
         described: dict[str, str] = {}
         for name, description in pairs:
-            if not _is_said(name) or not _is_said(description) or name in described:
-                raise UsageError(
-                    f"the label {name!r} is empty, undescribed, not Unicode or given twice"
-                )
+            _refuse_unsaid(name, f"the label {name!r}")
+            _refuse_unsaid(description, f"the description of the label {name!r}")
+            if name in described:
+                raise UsageError(f"the label {name!r} is given twice; give it once")
             if description in described.values():
                 raise UsageError(
                     f"the label {name!r} is described as another one is; describe them differently"
@@ -157,6 +157,7 @@ class ByCloze(_Judged):
         super().__init__(choice, judge)
         pattern = _checked(template, "cloze")
         self._parts = [part for part in re.split(r"(\{text\}|\[MASK\])", pattern) if part]
+        self._cut: tuple[Tokenizer, list[list[int]]] | None = None  # the labels, once for all texts
 
     def features(
         self, example: TextExample, tokenizer: Tokenizer, *, longest: int
@@ -190,6 +191,11 @@ class ByCloze(_Judged):
         return self.choice.answer(np.array(scores))
 
     def _label_pieces(self, tokenizer: Tokenizer) -> list[list[int]]:
+        if self._cut is None or self._cut[0] is not tokenizer:
+            self._cut = (tokenizer, self._cut_labels(tokenizer))
+        return self._cut[1]
+
+    def _cut_labels(self, tokenizer: Tokenizer) -> list[list[int]]:
         # Some tokenizers have other pieces for a word behind a space.
         place = self._parts.index("[MASK]")
         space = " " if place and self._parts[place - 1][-1:] == " " else ""
@@ -309,8 +315,13 @@ def _described(item: Any) -> tuple[Any, Any]:
     return name, description or name
 
 
-def _is_said(text: Any) -> bool:
-    return isinstance(text, str) and bool(text.strip()) and is_unicode(text)
+def _refuse_unsaid(text: Any, what: str) -> None:
+    if not isinstance(text, str):
+        raise UsageError(f"{what} is no string but of type {type(text).__name__}; write it as text")
+    if not text.strip():
+        raise UsageError(f"{what} is empty; give it a word, or leave it out")
+    if not is_unicode(text):
+        raise UsageError(f"{what} is not Unicode, for it holds half of a surrogate pair; mend it")
 
 
 def _checked(template: str | None, way: Way) -> str:
