@@ -3,11 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 from bertworks.core import __version__
+from bertworks.core.errors import BertworksError
 
 if TYPE_CHECKING:
     from bertworks.serving.predictor import Predictor, load
 
-__all__ = ["Predictor", "__version__", "load"]
+__all__ = ["BertworksError", "Predictor", "__version__", "load"]
 
 
 def __getattr__(name: str) -> Any:
@@ -17,3 +18,8 @@ def __getattr__(name: str) -> Any:
 
         return getattr(predictor, name)
     raise AttributeError(f"module 'bertworks' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Name what there is to use, also what is brought in only when it is asked for."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

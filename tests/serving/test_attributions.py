@@ -65,6 +65,20 @@ def test_the_likeliest_label_is_explained_unless_another_is_named(model) -> None
     assert model.attribute("the cat sat", label="mild").label == "mild"
 
 
+def test_of_several_labels_the_likeliest_is_explained_with_what_it_is_in_general(
+    config, tokenizer, machine
+) -> None:
+    task = make_task("multilabel", LABELS, prior=[-4.0, 0.0, 4.0])
+    made = TaskModel(config, [task], seed=4, deviation=0.15)
+    model = Predictor(OpenModel(made, tokenizer, None), machine)
+    (answer,) = model.predict(["the cat sat"])
+    assert max(answer["probabilities"], key=answer["probabilities"].get) == "warm"
+    found = model.attribute("the cat sat")
+    chance = answer["probabilities"]["warm"]
+    assert found.label == "warm"
+    assert found.score == pytest.approx(np.log(chance / (1 - chance)), abs=1e-4)
+
+
 def test_gradient_times_input_is_the_slope_of_growing_vectors(model) -> None:
     text = "the dog"
     found = model.attribute(text, label="cold", method="gradient-x-input")

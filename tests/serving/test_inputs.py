@@ -1,10 +1,13 @@
 """Inputs of programs: texts, tuples and rows become examples, or one sentence."""
 
+import re
+
 import numpy as np
 import pytest
 
 from bertworks.core.errors import DataError, UsageError
 from bertworks.data.examples import TextExample
+from bertworks.data.forms import FORMS
 from bertworks.serving.inputs import as_example, refuse_others_than_texts, require_list
 
 
@@ -19,6 +22,21 @@ def test_pairs_and_rows_become_the_same_example(item) -> None:
 def test_what_is_no_input_is_one_sentence(item) -> None:
     with pytest.raises(DataError, match=r"input 3 is .*; give a text, a pair of texts, or a row"):
         as_example(item, 3, "label")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_no_input_is_answered_with_what_its_form_reads(form: str) -> None:
+    with pytest.raises(DataError, match=r"^input 3 is 5; give a ") as refused:
+        as_example(5, 3, form)
+    columns = set(re.findall(r"[\"'](\w+)[\"']", str(refused.value))) - {"Hello", "world"}
+    assert columns
+    assert columns <= set(FORMS[form].inputs)
+    assert ("a pair of texts" in str(refused.value)) == (form in ("label", "labels", "score"))
+
+
+def test_words_in_a_list_are_no_row_of_tags() -> None:
+    with pytest.raises(DataError, match=r'or a row with its words, as \{"tokens": \['):
+        as_example(["the", "cat", "sat"], 1, "tags")
 
 
 @pytest.mark.parametrize("item", [5, None, b"bytes", "half \ud83d"])

@@ -62,6 +62,14 @@ def test_the_language_is_what_the_head_of_a_card_says(
     assert facts_of(folder)["language"] == language
 
 
+def test_pickled_weights_are_refused_with_the_way_to_import_them(folder: Path) -> None:
+    (folder / "manifest.json").unlink()
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    said = rf"has its weights as a pickle .*: bertworks import {folder} --out NEW$"
+    with pytest.raises(ArtifactError, match=said):
+        facts_of(folder)
+
+
 def test_a_damaged_folder_is_noticed(folder: Path) -> None:
     with (folder / "config.json").open("a") as file:
         file.write(" ")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 
 from bertworks.core.artifact import Origin, saving
 from bertworks.core.errors import ArtifactError, UsageError
-from bertworks.model.config import STYLES
+from bertworks.model.config import STYLES, EncoderConfig
 from bertworks.model.weights import read_tensors, write_tensors
 from bertworks.serving.model_folder import open_model, save_model, tasks_of
 from bertworks.tasks.catalog import make_task
@@ -405,3 +406,28 @@ def test_another_decoder_than_that_of_the_folder_begins_anew(
     opened = open_model(tmp_path / "model", tasks=[task])
     assert opened.account is not None
     assert (not any(n.startswith("heads.") for n in opened.account.missing)) == goes_on
+
+
+@pytest.mark.parametrize(("family", "is_said"), [("roberta", True), ("bert", False)])
+def test_a_padding_piece_that_is_another_to_the_network_is_said(
+    tmp_path: Path, config, tokenizer, capsys, family: str, is_said: bool
+) -> None:
+    named = replace(EncoderConfig.named(f"{family}-2x64"), vocab_size=config.vocab_size)
+    model = TaskModel(named, [], seed=1)
+    save_model(tmp_path / "model", model, tokenizer, origin=Origin())
+    for name in ("manifest.json", "bertworks.json"):
+        (tmp_path / "model" / name).unlink()
+    open_model(tmp_path / "model")
+    assert "for padding" not in capsys.readouterr().err
+    file = tmp_path / "model" / "config.json"
+    said = json.loads(file.read_text())
+    assert said["pad_token_id"] == tokenizer.specials.pad == 0
+    places = said["max_position_embeddings"] + (1 if is_said else 0)
+    file.write_text(json.dumps(said | {"pad_token_id": 1, "max_position_embeddings": places}))
+    if is_said:  # a network that skips one place more has one row more
+        weights = read_tensors(tmp_path / "model" / "model.safetensors")
+        name = next(name for name in weights if name.endswith("position_embeddings.weight"))
+        weights[name] = torch.cat([weights[name][:1], weights[name]])
+        write_tensors(tmp_path / "model" / "model.safetensors", weights)
+    open_model(tmp_path / "model")
+    assert ("takes piece 1 for padding" in capsys.readouterr().err) is is_said

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bertworks.core.errors import UsageError
 from bertworks.data.packing import Features, flatten, join_pieces
-from bertworks.interop.onnx import OnnxPlan, OnnxSettings, open_session, write_onnx
+from bertworks.interop.onnx import OnnxPlan, SessionSettings, open_session, write_onnx
 from bertworks.interop.onnx_network import MASK
 from bertworks.serving import onnx_encoder
 from bertworks.serving.onnx_encoder import MOST_PADDING, RECTANGLE, OnnxEncoder, rectangles
@@ -27,7 +27,7 @@ def both(tmp_path_factory: pytest.TempPathFactory, make_model) -> tuple[Any, Onn
     encoder = make_model("classify").eval().encoder
     file = tmp_path_factory.mktemp("onnx") / "model.onnx"
     write_onnx(file, encoder, OnnxPlan(), owner="x")
-    return encoder, OnnxEncoder(encoder, open_session(file, OnnxSettings(threads=1), owner="x"))
+    return encoder, OnnxEncoder(encoder, open_session(file, SessionSettings(threads=1), owner="x"))
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ def test_in_int8_neighbours_move_a_vector(both, windows: list[Features], tmp_pat
         if name.startswith("blocks.") and isinstance(module, torch.nn.Linear)
     )
     write_onnx(tmp_path / "int8.onnx", encoder, OnnxPlan(int8=blocks), owner="x")
-    session = open_session(tmp_path / "int8.onnx", OnnxSettings(threads=1), owner="x")
+    session = open_session(tmp_path / "int8.onnx", SessionSettings(threads=1), owner="x")
     rough = OnnxEncoder(encoder, session)
     assert distance_from_alone(rough, windows) > 1e-3
     batch = flatten(windows)

@@ -97,6 +97,30 @@ def test_a_folder_is_loaded_by_its_path(tmp_path: Path, make_model, tokenizer) -
         bertworks.load(tmp_path / "nowhere")
 
 
+@pytest.mark.parametrize("path", [None, 3, "", b"model", ["model"]])
+def test_what_names_no_folder_is_one_sentence(path) -> None:
+    with pytest.raises(
+        UsageError, match=r"^the model is given as .*; give its folder, or its name"
+    ):
+        bertworks.load(path)
+
+
+@pytest.mark.parametrize(
+    ("threads", "said"), [("2", "give a whole"), (2.0, "give a whole"), (0, "the")]
+)
+def test_what_is_no_number_of_threads_is_one_sentence(tmp_path: Path, threads, said: str) -> None:
+    with pytest.raises(UsageError, match=f"^threads is {threads!r}; {said}"):
+        bertworks.load(tmp_path, threads=threads)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
+def test_a_file_of_a_folder_is_not_the_folder(tmp_path: Path, make_model, tokenizer, name) -> None:
+    folder = tmp_path / "model"
+    save_model(folder, make_model("classify"), tokenizer, origin=Origin())
+    with pytest.raises(ArtifactError, match=f"{name} is a file; give .* that holds it: {folder}$"):
+        bertworks.load(folder / name)
+
+
 def test_a_fresh_pooler_that_no_task_reads_is_not_spoken_of(
     tmp_path: Path, make_model, tokenizer, capsys
 ) -> None:
@@ -146,6 +170,8 @@ def test_the_task_that_is_named_answers_and_by_default_the_first(pretrained) -> 
         UsageError, match=r"^this model has no task 'mood'; its tasks are: fill_mask"
     ):
         pretrained.predict(pairs, task="mood")
+    with pytest.raises(UsageError, match=r"^this model has no task 1; its tasks are: fill_mask"):
+        pretrained.predict(pairs, task=1)
 
 
 def test_nothing_asked_is_nothing_answered(classifier) -> None:
@@ -288,6 +314,13 @@ def test_a_text_without_a_mask_is_refused(pretrained, text: object, message: str
 def test_no_candidates_at_all_cannot_be_meant(pretrained, count: int) -> None:
     with pytest.raises(UsageError, match=f"num_candidates is {count}"):
         pretrained.fill_mask("the [MASK]", num_candidates=count)
+
+
+@pytest.mark.parametrize("count", ["3", 2.5, True, None])
+def test_candidates_are_a_whole_number(pretrained, count) -> None:
+    with pytest.raises(UsageError, match=f"^num_candidates is {count!r}; give a whole number$"):
+        pretrained.fill_mask("the [MASK]", num_candidates=count)
+    assert len(pretrained.fill_mask("the [MASK]", num_candidates=np.int64(3))) == 3
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
@@ -436,6 +469,8 @@ def test_a_prompt_stands_before_every_text(classifier, described) -> None:
     np.testing.assert_array_equal(model.embed(TEXTS[:4], prompt=""), plain)
     with pytest.raises(UsageError, match=r"no prompt 'document'; .* are: query "):
         model.embed(TEXTS, prompt="document")
+    with pytest.raises(UsageError, match=r"^prompt is 3; give the name of a prompt, or its text$"):
+        model.embed(TEXTS, prompt=3)
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)

@@ -1,5 +1,7 @@
 """Vectors of texts and pieces: layers, precision, windows, neighbours, and odd texts."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 import torch
@@ -136,11 +138,37 @@ def test_a_word_of_a_million_characters_has_a_vector(kind: str, kinds, draw_mode
     assert np.isfinite(cut).all()
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("normalize_embeddings", r" \(did you mean normalize\?\)"),
+        ("prompt_name", r" \(did you mean prompt\?\)"),
+        ("batch_size", ""),
+        ("convert_to_tensor", ""),
+        ("show_progress_bar", ""),
+    ],
+)
+def test_what_vectors_are_not_asked_for_by_is_named_beside_what_is_known(
+    model, name: str, hint: str
+) -> None:
+    said = f"^vectors are not asked for by '{name}'{hint}; what is known: pooling, .*, ranges$"
+    for call in (model.embed, model.embed_chunks, model.vector_ranges):
+        with pytest.raises(UsageError, match=said):
+            call(TEXTS, **{name: True})
+
+
+def test_the_help_of_embed_names_all_that_can_be_asked_for() -> None:
+    told = Predictor.embed.__doc__
+    assert told is not None
+    assert ", ".join(field.name for field in fields(VectorForm)) in " ".join(told.split())
+
+
 def test_wrong_texts_are_refused_by_their_number(model) -> None:
     for call in (model.embed, model.embed_tokens):
         with pytest.raises(DataError, match=r"input 2 is 'half a .*only texts can be embedded"):
             call(["fine", "half a \ud83d"])
-        with pytest.raises(UsageError, match="put the text into a list"):
+        said = f"^{call.__name__} takes a list of texts; put the text into a list"
+        with pytest.raises(UsageError, match=said):
             call("the cat")
     with pytest.raises(DataError, match="is no text that can be read"):
         model.attention("half a \ud83d")

@@ -179,9 +179,10 @@ class Attributor:
                 logits = self.model.logits(batch, self.task.name).float()
         finally:
             hook.remove()
-        if self.task.labels:
-            return logits
-        return logits * self.task.options["deviation"] + self.task.options["mean"]
+        options = self.task.options
+        if "prior" in options:
+            return logits + logits.new_tensor(options["prior"])
+        return logits if self.task.labels else logits * options["deviation"] + options["mean"]
 
 
 def _shares(pieces: Sequence[TextPiece], scores: Sequence[float]) -> tuple[Share, ...]:

@@ -11,7 +11,7 @@ from bertworks.core.progress import say
 from bertworks.interop.onnx import (
     FILE,
     REPORT,
-    OnnxSettings,
+    SessionSettings,
     names_owner,
     open_session,
     owner_of,
@@ -41,14 +41,16 @@ def choose_backend(
     if backend == "torch" or (backend == "auto" and not _can_be(folder / FILE, machine)):
         return
     if machine.device.type != "cpu":
-        raise UsageError("the backend onnx computes on the CPU; use --device cpu, or torch")
+        raise UsageError(
+            "the backend onnx computes on the CPU; choose the device cpu, or the backend torch"
+        )
     if not _has_packages():
         raise MissingPackageError(f"the backend onnx {NEEDED}")
     file, is_int8 = folder / FILE, _is_int8(folder)
     if is_int8 and not cpu_runs_int8():
         say(f"warning: this CPU cannot compute {file} in int8; torch computes in fp32 instead")
         return
-    session = open_session(file, OnnxSettings(threads=threads), owner=owner_of(folder))
+    session = open_session(file, SessionSettings(threads=threads), owner=owner_of(folder))
     encoder = OnnxEncoder(model.encoder, session, precision="int8" if is_int8 else "fp32")
     model.encoder = encoder  # type: ignore[assignment]
 

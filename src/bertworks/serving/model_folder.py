@@ -10,7 +10,10 @@ from torch import Tensor
 
 from bertworks.core.artifact import Origin, check_artifact, saving
 from bertworks.core.errors import ArtifactError
-from bertworks.interop.descriptions import TaskNote
+from bertworks.core.progress import say
+from bertworks.interop.descriptions import OWN, TaskNote
+from bertworks.interop.encoder_decoder import PAIR, refuse_other_ends
+from bertworks.interop.families import DIALECTS
 from bertworks.interop.hugging_face import Folder, open_folder, write_folder
 from bertworks.interop.sentence_transformers import (
     encoder_folder,
@@ -44,6 +47,11 @@ class OpenModel:
     recipe: EmbeddingRecipe | None = None  # None: the folder does not say how to embed
     longest: int | None = None  # window of its own tasks; None: what the network reads
 
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What a folder that is made of this one says of it beside its tasks."""
+        return {} if self.longest is None else {"longest": self.longest}
+
 
 def open_model(
     path: Path,
@@ -68,7 +76,7 @@ def open_model(
     tokenizer = Tokenizer.open(folder.path)
     if recipe and recipe.lowercase:
         tokenizer = lowercased(tokenizer)
-    _refuse_stranger(tokenizer, config, path)
+    _refuse_stranger(tokenizer, folder, path)
     wanted = own if tasks is None else tasks
     if fresh is True:
         return OpenModel(TaskModel(config, wanted, seed=seed), tokenizer, None, recipe)
@@ -270,7 +278,19 @@ def _takes_all(task: Task, model: TaskModel, tensors: Mapping[str, Tensor]) -> b
     return all(name in known for name in tensors if name.startswith(f"heads.{task.name}."))
 
 
-def _refuse_stranger(tokenizer: Tokenizer, config: EncoderConfig, path: Path) -> None:
+def _refuse_stranger(tokenizer: Tokenizer, folder: Folder, path: Path) -> None:
+    config = folder.config
+    if folder.model_type == PAIR:
+        refuse_other_ends(folder.path, tokenizer.specials)
+    if folder.model_type != OWN and DIALECTS[config.family].skipped_places(0):
+        only = DIALECTS[config.family].only_pad_id
+        padding = folder.pad_id if only is None else only
+        if padding != tokenizer.specials.pad:
+            say(
+                f"{path}: config.json takes piece {padding} for padding, which the tokenizer has "
+                f"as {tokenizer.specials.pad}; texts with that piece get other vectors than in "
+                "transformers, which gives it no place of its own"
+            )
     if tokenizer.vocab_size > config.vocab_size:
         raise ArtifactError(
             f"the tokenizer of {path} has {tokenizer.vocab_size} pieces but the network knows "

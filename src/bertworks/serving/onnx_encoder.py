@@ -53,8 +53,7 @@ class OnnxEncoder(nn.Module):
 
     def pool(self, hidden: Tensor, layout: Layout, pooling: Pooling | None = None) -> Tensor:
         """Return one vector for each text, [T, D] -> [N, D]; by default as its mixer allows."""
-        own: Pooling = "first" if self.config.mixer == "attention" else "mean"
-        return self.pooler(pool_texts(hidden, layout, pooling or own))
+        return self.pooler(pool_texts(hidden, layout, pooling or self.config.own_pooling))
 
 
 def rectangles(lengths: tuple[int, ...]) -> Iterator[range]:

@@ -25,6 +25,7 @@ class Tolerance:
     spearman: float
 
 
+COMPARED = "compared.json"  # how near a model that was written is to the one it was made of
 TOLERANCES = {
     "fp32": Tolerance(difference=1e-4, cosine=0.9999, agreement=0.99, spearman=0.999),
     "int8": Tolerance(cosine=0.99, agreement=0.95, spearman=0.95),

@@ -19,7 +19,14 @@ from bertworks.model.vector_precision import ranges_of
 from bertworks.serving.attention_weights import AttentionWeights, look
 from bertworks.serving.attributions import Attribution, Attributor, Method
 from bertworks.serving.backends import Backend, choose_backend, expect_backend
-from bertworks.serving.inputs import Input, as_example, refuse_others_than_texts, require_list
+from bertworks.serving.inputs import (
+    Input,
+    as_example,
+    as_folder,
+    refuse_others_than_texts,
+    require_count,
+    require_list,
+)
 from bertworks.serving.model_folder import WITHOUT_POOLER, OpenModel, open_model
 from bertworks.serving.onnx_encoder import OnnxEncoder
 from bertworks.serving.vectors import (
@@ -79,8 +86,10 @@ def load(
     The backend onnx computes with the ONNX file that `export` wrote into the folder; auto does so
     on a CPU, where there is such a file.
     """
+    if threads is not None:
+        require_count(threads, "threads")
     machine = prepare(device, precision=precision, threads=threads)
-    folder = find_model(Path(path))
+    folder = find_model(as_folder(path))
     expect_backend(folder, machine, backend)
     opened = open_model(folder)
     account = opened.account
@@ -132,7 +141,7 @@ class Predictor:
         """Return one of the model's tasks; without a name its first."""
         if name is None:
             return self.task
-        found = self.model.tasks.get(name.replace("-", "_"))
+        found = self.model.tasks.get(str(name).replace("-", "_"))
         if found is None:
             known = ", ".join(self.model.tasks) or "none"
             raise UsageError(f"this model has no task {name!r}; its tasks are: {known}")
@@ -198,8 +207,7 @@ class Predictor:
         """Return the candidates of the mask, best first; of several masks, one list for each."""
         if "fill_mask" not in self.model.tasks:
             raise UsageError("this model has no fill-mask head; load a pre-trained model instead")
-        if num_candidates < 1:
-            raise UsageError(f"num_candidates is {num_candidates}; the least is 1")
+        require_count(num_candidates, "num_candidates")
         task = FillMask(num_candidates=num_candidates)
         masks = self.answer_examples(self._as_examples([text], task), task)[0]["masks"]
         found = [[Candidate(**candidate) for candidate in mask] for mask in masks]
@@ -336,14 +344,18 @@ class Predictor:
         return next((name for name in names if name in self.recipe.prompts), None)
 
     def embed(self, texts: Sequence[str], **asked: Unpack[VectorShape]) -> np.ndarray:
-        """Return one vector per text, [N, D]; what can be asked for is told by `VectorForm`."""
-        return self.embedder.embed(texts, VectorForm(**asked))
+        """Return one vector per text, [N, D].
+
+        What can be asked for: pooling, normalize, max_length, prompt, layers, mix, dims, precision,
+        ranges; `VectorForm` tells what each is.
+        """
+        return self.embedder.embed(texts, VectorForm.of(asked))
 
     def embed_chunks(
         self, chunks: Iterable[Sequence[str]], **asked: Unpack[VectorShape]
     ) -> Iterator[np.ndarray]:
         """Yield what `embed` returns for each chunk of texts; the next is read meanwhile."""
-        return self.embedder.embed_chunks(chunks, VectorForm(**asked))
+        return self.embedder.embed_chunks(chunks, VectorForm.of(asked))
 
     def vector_ranges(self, texts: Sequence[str], **asked: Any) -> np.ndarray:
         """Return the least and the greatest of each number of vectors, which int8 ones need."""

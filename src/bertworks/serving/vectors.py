@@ -1,8 +1,8 @@
 """Vectors of texts and of their pieces: from which layers, how pooled, in which precision."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self, TypedDict
 
 import numpy as np
 from torch import Tensor
@@ -12,6 +12,7 @@ from bertworks.core.batch import Batch, Layout
 from bertworks.core.device import Machine
 from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.core.progress import say
+from bertworks.core.settings import suggestion
 from bertworks.data.packing import Features, join_pieces
 from bertworks.data.windows import cut_centered, cut_text
 from bertworks.model.embedding import EmbeddingRecipe, VectorPooling, pool_vectors
@@ -58,6 +59,19 @@ class VectorForm:
     dims: int | None = None  # the first numbers of each vector, before it is normalized
     precision: VectorPrecision = "float32"
     ranges: np.ndarray | None = None  # [2, D] of the vectors at hand; int8 and uint8 need them
+
+    @classmethod
+    def of(cls, asked: Mapping[str, Any]) -> Self:
+        """Make it of what is asked for by name; a name that nobody knows is an error."""
+        known = [field.name for field in fields(cls)]
+        for name in asked:
+            if name not in known:
+                hint = suggestion(name, known)
+                raise UsageError(
+                    f"vectors are not asked for by {name!r}{hint}; what is known: "
+                    f"{', '.join(known)}"
+                )
+        return cls(**asked)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +123,7 @@ class Embedder:
 
     def embed_tokens(self, texts: Sequence[str], form: VectorForm) -> list[TokenVectors]:
         """Return the vectors of each text's pieces, each from where most is seen around it."""
-        refuse_others_than_texts(texts)
+        refuse_others_than_texts(texts, name="embed_tokens")
         mix, specials = self._mix(form), self.tokenizer.specials
         room = self.model.config.max_positions - specials.num_added(pair=False)
         found, windows, asked = [], [], []
