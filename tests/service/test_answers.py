@@ -294,6 +294,28 @@ def test_pieces_are_told_behind_the_prompt(encoder) -> None:
             answers.tokenize([wrong])
 
 
+@pytest.mark.parametrize("name", ["other", "an-other", "query: ", ""])
+def test_pieces_are_told_behind_the_prompts_of_the_model_alone(encoder, name: str) -> None:
+    answers = answers_of(encoder)
+    with pytest.raises(Failure, match=r"give one of this model's prompts \(query, doc") as failed:
+        answers.prepare("embed", ["the cat"], {"prompt_name": name})
+    with pytest.raises(Failure) as of_pieces:
+        answers.tokenize(["the cat"], prompt=name)
+    assert str(of_pieces.value) == str(failed.value)
+
+
+@pytest.mark.parametrize("name", [None, "plain", "odd-name"])
+def test_as_many_pieces_are_told_as_a_vector_is_made_of(
+    draw_tasks, tokenizer, machine, name: str | None
+) -> None:
+    prompts = {"plain": "", "query": "the dog ", "odd-name": "over the hill "}
+    recipe = EmbeddingRecipe(prompts=prompts, default_prompt="query")
+    answers = answers_of(Predictor(OpenModel(draw_tasks(), tokenizer, None, recipe), machine))
+    (pieces,) = answers.tokenize(["the cat"], prompt=name)
+    (item,) = answers.prepare("embed", ["the cat"], {"prompt_name": name})
+    assert len(pieces) == item.num_tokens
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | st.just("cat"),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(KEYS), inner),

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -172,10 +173,14 @@ def test_more_than_the_queue_holds_is_refused_with_a_time_to_come_again(models, 
         first = pool.submit(TestClient(app).post, "/embed", json=many)
         until(lambda: batcher.num_in_hand > 0)
         second = TestClient(app).post("/embed", json=many)
+        text = TestClient(app).get("/metrics").text
         gate.set()
         assert first.result(20).status_code == 200
     assert second.status_code == 429
     assert second.json()["error"]["code"] == "overloaded"
+    assert re.search(r'^bertworks_refused_total\{model="\w+"\} 1$', text, re.MULTILINE)
+    assert re.search(r'^bertworks_submitted_total\{model="\w+"\} 20$', text, re.MULTILINE)
+    assert re.search(r'^bertworks_computing_items\{model="\w+"\} [1-9]', text, re.MULTILINE)
     assert int(second.headers["retry-after"]) >= 1
     assert TestClient(app).post("/embed", json=many).status_code == 200
 

@@ -173,8 +173,13 @@ def test_there_is_room_for_all_jobs_of_a_request_or_for_none(make: Any) -> None:
     refused = refusal_of(batcher, [job(3), job(4)])
     assert (refused.code, refused.status) == ("overloaded", 429)
     assert refused.retry_after == 1.0
-    assert (batcher.num_waiting, batcher.waiting_tokens, batcher.num_refused) == (2, 6, 2)
+    assert (batcher.num_waiting, batcher.waiting_tokens, batcher.num_refused) == (2, 6, 1)
     batcher.submit([job(5)])
+    with pytest.raises(Failure, match="9 tokens wait already"):
+        batcher.submit([job(6)])
+    with pytest.raises(Failure, match="the request has 12 tokens but 10 may wait"):
+        batcher.submit([job(7)] * 4)
+    assert batcher.num_refused == 2
     assert batcher.num_submitted == 3
 
 

@@ -19,6 +19,8 @@ OTHER_NAMES = [
     "192.168.0.4",
     "0.0.0.0",
     "",
+    "[]",
+    "[]:80",
 ]
 
 
@@ -31,6 +33,7 @@ OTHER_NAMES = [
         ("::1", "::1"),
         ("a:b:80", "a:b:80"),
         ("a:", "a"),
+        ("[]:80", ""),
     ],
 )
 def test_a_name_is_told_without_its_port(host: str, name: str) -> None:
@@ -47,7 +50,7 @@ def test_a_local_service_answers_to_no_name_but_its_own(make_client, path: str) 
         assert refused.status_code == 421, host
         assert refused.json()["error"]["code"] == "wrong_host"
         assert refused.headers["x-content-type-options"] == "nosniff"
-    assert 'bertworks_requests_total{route="none",status="421"} 10\n' in _metrics(client)
+    assert 'bertworks_requests_total{route="none",status="421"} 12\n' in _metrics(client)
 
 
 def test_without_the_check_a_page_of_another_site_could_speak_to_it(make_client) -> None:

@@ -1,5 +1,7 @@
 """How much of an input is read: its beginning, to the piece."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,10 +53,38 @@ def test_of_a_long_text_little_more_is_looked_at_than_is_read(
     text = "".join(parts) * times
     for tokenizer in kinds.values():
         begin = text[: CHARACTERS * most]
-        offsets = tokenizer.encode(begin).offsets
-        plainly = begin if len(offsets) <= most else begin[: offsets[most - 1][1]]
+        plainly = begin[: _plain_end(tokenizer.encode(begin).offsets, most)]
         found = Lengths(tokenizer, most).shorten(text)
-        assert tokenizer.ids_of([found]) == tokenizer.ids_of([plainly if text[most:] else text])
+        assert tokenizer.ids_of([found]) == tokenizer.ids_of([plainly])
+
+
+def _plain_end(offsets: list[tuple[int, int]], most: int) -> int | None:
+    """Return where so many pieces end, all of whose characters are whole."""
+    pairs = list(pairwise(offsets))[:most]
+    ends = [0, *(one[1] for one, other in pairs if other[0] >= one[1])]
+    return ends[-1] if len(offsets) > most else None
+
+
+BYTES = st.sampled_from(["中", "é", "🙂", " ", "a", "ﬁ", "한"])
+
+
+@given(st.lists(BYTES, min_size=1, max_size=3), st.integers(1, 120), st.sampled_from([5, 64, 101]))
+def test_whatever_a_character_is_made_of_no_more_pieces_are_left(
+    kinds, parts: list[str], times: int, most: int
+) -> None:
+    text = "".join(parts) * times
+    for tokenizer in kinds.values():
+        whole, short = tokenizer.ids_of([text, Lengths(tokenizer, most).shorten(text)])
+        assert len(short) <= most
+        if len(whole) <= most:
+            assert short == whole
+
+
+@pytest.mark.parametrize("count", [33, 34, 100, 101, 500])
+def test_a_character_of_several_pieces_is_read_whole_or_not_at_all(kinds, count: int) -> None:
+    tokenizer = kinds["byte-bpe"]
+    assert len(tokenizer.ids_of(["한"])[0]) == 3
+    assert Lengths(tokenizer, 100).shorten("한" * count) == "한" * 33
 
 
 @pytest.mark.parametrize("part", ["x", " ", "\u0301", "a\u200d"])

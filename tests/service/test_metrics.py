@@ -81,6 +81,8 @@ def test_waiting_and_batches_are_told_by_model(make_client) -> None:
 
     assert grown("bertworks_queue_seconds_count") == grown("bertworks_input_tokens_count") == 3
     assert grown("bertworks_batch_items_sum") == grown("bertworks_computed_total") == 3
+    assert grown("bertworks_submitted_total") == 3
+    assert grown("bertworks_computing_items") == grown("bertworks_refused_total") == 0
     batches = grown("bertworks_batches_total")
     assert (
         grown("bertworks_batch_tokens_count") == grown("bertworks_batch_seconds_count") == batches

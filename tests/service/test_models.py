@@ -20,6 +20,7 @@ from bertworks.model.weights import read_tensors, write_tensors
 from bertworks.service.batcher import BatchLimits
 from bertworks.service.failures import Failure
 from bertworks.service.jobs import Job
+from bertworks.service.metrics import Metrics
 from bertworks.service.models import Models, ServedModel, named_folders, revision_of
 from bertworks.serving import model_folder as model_folder_module
 from bertworks.serving.model_folder import open_folder
@@ -236,6 +237,8 @@ def test_counts_go_on_when_models_are_exchanged_and_old_weights_are_let_go(swapp
         time.sleep(0.05)
     assert [old() for old in replaced] == [None] * 3
     assert swapped.get().count("num_computed") == 4 * len(TEXTS)
+    told = f'bertworks_submitted_total{{model="a"}} {4 * len(TEXTS)}\n'
+    assert told in Metrics().text([swapped.get()])
 
 
 def test_a_model_that_outlives_the_one_in_its_place_is_counted_to_its_end(folder) -> None:

@@ -77,11 +77,15 @@ class Answers:
     def tokenize(
         self, texts: Sequence[Any], *, special: bool = True, prompt: str | None = None
     ) -> list[list[Piece]]:
-        """Return the pieces of each text behind a prompt, perhaps with the special ones."""
+        """Return the pieces of each text as `embed` reads it, perhaps with the special ones.
+
+        The prompt is one of the model's, by its name.
+        """
         tokenizer = self.predictor.tokenizer
         try:
             refuse_others_than_texts(texts, "cut into pieces")
-            prefix = self.predictor.recipe.prompt_text(prompt or "")
+            name = self._vectors.prompt(Asked(prompt_name=prompt))
+            prefix = self.predictor.recipe.prompt_text(name)
         except (DataError, UsageError) as error:
             raise Failure("bad_value", str(error)) from error
         found, total = list[list[Piece]](), 0

@@ -51,7 +51,7 @@ class Batcher:
         on_batch: Callable[[Batch], None] = lambda batch: None,
     ) -> None:
         self.num_submitted = 0
-        self.num_refused = 0  # jobs for which there was no room
+        self.num_refused = 0  # requests for which there was no room
         self.num_computed = 0
         self.num_expired = 0
         self.num_failed = 0
@@ -107,13 +107,9 @@ class Batcher:
     def submit(self, jobs: Sequence[Job]) -> None:
         """Let all jobs of a request wait for their answers, or none."""
         with self._changed:
-            try:
-                deadline = min((job.deadline for job in jobs), default=None)
-                costs = [job.item.num_tokens for job in jobs]
-                self._admit(sum(costs), deadline, last=max(costs, default=0))
-            except Failure:
-                self.num_refused += len(jobs)
-                raise
+            deadline = min((job.deadline for job in jobs), default=None)
+            costs = [job.item.num_tokens for job in jobs]
+            self._admit(sum(costs), deadline, last=max(costs, default=0))
             self._line.add(jobs, now=time.monotonic())
             self.num_submitted += len(jobs)
             self._changed.notify_all()
@@ -206,6 +202,7 @@ class Batcher:
             raise self._refusal(self._pace.seconds(waiting))
 
     def _refusal(self, seconds: float | None) -> Failure:
+        self.num_refused += 1
         wait = 1.0 if seconds is None else min(max(seconds, 0.1), MINUTE)
         return Failure(
             "overloaded",

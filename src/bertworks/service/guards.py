@@ -54,7 +54,7 @@ def name_of(host: str) -> str:
     """Return a host without its port, as names are compared."""
     host = host.strip().lower()
     found = NAME_AND_PORT.fullmatch(host)
-    return host if found is None else (found[1] or found[2]).removesuffix(".")
+    return host if found is None else (found[1] or found[2] or "").removesuffix(".")
 
 
 class KeyCheck:

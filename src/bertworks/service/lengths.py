@@ -18,6 +18,7 @@ MOST_PIECES = 32768  # of one text in all of its windows, which are computed at 
 CHARACTERS = 64  # of a piece, at the most and on average; those behind are not even looked at
 FEWER = 12  # the same where more than ENOUGH are looked at: no language has pieces that long
 ENOUGH = 96 << 10  # characters, which are cut in less than a tenth of a second, whatever they are
+BYTES = 4  # of a character, each perhaps a piece of its own; few ligatures fall apart into more
 USUAL = 4  # characters of a piece: as many are looked at first
 MARGIN = 256  # characters; what stands so far before the end is cut as if there were no end
 LONG_PARTS: dict[type, tuple[str, ...]] = {  # of an example, that may be cut
@@ -53,7 +54,7 @@ class Lengths:
 
     def shorten(self, text: str) -> str:
         """Return as much of a text as is read."""
-        if len(text) <= self.most:
+        if len(text) * (1 if text.isascii() else BYTES) < self.most:  # a space may come before it
             return text
         begin = text[: USUAL * self.most + MARGIN]
         end = self._end(begin)
@@ -92,6 +93,11 @@ class Lengths:
         return shortened
 
     def _end(self, text: str) -> int | None:
-        """Return where the last piece that is read ends; None if that is the end of the text."""
+        """Return where the last character ends that is read whole; None: with the text."""
         offsets = self.tokenizer.encode(text).offsets
-        return None if len(offsets) <= self.most else offsets[self.most - 1][1]
+        if len(offsets) <= self.most:
+            return None
+        last = self.most - 1
+        while last >= 0 and offsets[last + 1][0] < offsets[last][1]:  # the two share a character
+            last -= 1
+        return offsets[last][1] if last >= 0 else 0

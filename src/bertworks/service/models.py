@@ -17,6 +17,7 @@ from bertworks.service.failures import Failure
 from bertworks.service.histograms import BatchMeasures
 from bertworks.service.jobs import Item
 from bertworks.service.languages import languages_of
+from bertworks.service.metrics import QUEUE
 from bertworks.service.pieces import Piece
 from bertworks.serving.onnx_encoder import OnnxEncoder
 from bertworks.serving.predictor import Predictor, load
@@ -26,14 +27,7 @@ TRIAL = "A first text, to see whether the model answers."
 WARM_UP = 60.0  # seconds in which a model must have answered for the first time
 SHOWN = 12  # digits of a revision
 FILES = (".json", ".model", ".onnx", ".safetensors", ".txt")  # of which a model is made
-COUNTS = (  # of a batcher, that go on when a model is exchanged
-    "num_computed",
-    "num_expired",
-    "num_skipped",
-    "num_failed",
-    "num_batches",
-    "num_restarts",
-)
+COUNTS = [name for kind, name, _ in QUEUE.values() if kind == "counter"]  # that outlive a model
 OpenPredictor = Callable[[Path], Predictor]
 
 
@@ -111,7 +105,7 @@ class ServedModel:
     def tokenize(
         self, texts: Sequence[Any], *, special: bool = True, prompt: str | None = None
     ) -> list[list[Piece]]:
-        """Return the pieces of each text behind a prompt, perhaps with the special ones."""
+        """Return the pieces of each text as `embed` reads it, perhaps with the special ones."""
         return self._answers.tokenize(texts, special=special, prompt=prompt)
 
     def info(self) -> dict[str, Any]:

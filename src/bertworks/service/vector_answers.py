@@ -57,7 +57,7 @@ class VectorAnswers:
             pooling=cast(VectorPooling | None, asked.pooling),
             normalize=asked.normalize,
             dims=asked.dims,
-            prompt=self._prompt(asked),
+            prompt=self.prompt(asked),
         )
         read = self._read(texts, form)
         plain = replace(form, prompt=None)
@@ -69,8 +69,21 @@ class VectorAnswers:
     def embed_all(self, texts: Sequence[Any], asked: Asked) -> list[Item]:
         """Make texts ready to become one vector for each token that is read at once."""
         longest = self._predictor.recipe.max_length or self._predictor.longest
-        read = self._read(texts, VectorForm(max_length=longest, prompt=self._prompt(asked)))
+        read = self._read(texts, VectorForm(max_length=longest, prompt=self.prompt(asked)))
         return [Item(("tokens",), text.windows[0], text.num_tokens, text.is_cut) for text in read]
+
+    def prompt(self, asked: Asked) -> str | None:
+        """Return the name or the words of the prompt that is asked for; None: the model's own."""
+        known = self._predictor.recipe.prompts
+        if asked.prompt_name is None:
+            return asked.prompt
+        if asked.prompt is not None or asked.prompt_name not in known:
+            raise Failure(
+                "bad_value",
+                f"prompt_name is {asked.prompt_name!r:.60}; give one of this model's prompts "
+                f"({', '.join(known) or 'it has none'}), or the words themselves as prompt",
+            )
+        return asked.prompt_name
 
     def rerank(self, pairs: Sequence[Any]) -> list[Item]:
         """Make queries and documents ready to be compared."""
@@ -109,18 +122,6 @@ class VectorAnswers:
     @property
     def _embedder(self) -> Embedder:
         return self._predictor.embedder
-
-    def _prompt(self, asked: Asked) -> str | None:
-        known = self._predictor.recipe.prompts
-        if asked.prompt_name is None:
-            return asked.prompt
-        if asked.prompt is not None or asked.prompt_name not in known:
-            raise Failure(
-                "bad_value",
-                f"prompt_name is {asked.prompt_name!r:.60}; give one of this model's prompts "
-                f"({', '.join(known) or 'it has none'}), or the words themselves as prompt",
-            )
-        return asked.prompt_name
 
     def _read(self, texts: Sequence[Any], form: VectorForm) -> list[ReadText]:
         """Cut texts into windows, some at a time, so that too many are not all cut."""
