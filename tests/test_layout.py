@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import bertworks
 from bertworks.cli.commands import COMMANDS
+from bertworks.core.errors import UsageError
 from bertworks.core.settings import read_values
 
 ROOT = Path(__file__).parents[1]
@@ -109,6 +111,15 @@ def test_text_work_never_loads_torch() -> None:
 def test_importing_the_package_loads_no_torch() -> None:
     assert not loads_torch("import bertworks; bertworks.__version__")
     assert loads_torch("import bertworks; bertworks.load")
+
+
+def test_the_package_names_what_it_brings_in_later() -> None:
+    assert not loads_torch("import bertworks; dir(bertworks); bertworks.BertworksError")
+    assert {"BertworksError", "Predictor", "load", "__doc__", "__version__"} <= set(dir(bertworks))
+    assert [name for name in dir(bertworks) if name[0] != "_"] == [
+        name for name in bertworks.__all__ if name[0] != "_"
+    ]
+    assert issubclass(UsageError, bertworks.BertworksError)
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])

@@ -19,6 +19,8 @@ def test_every_stage_has_its_command_and_every_command_its_stage() -> None:
         "finetune_data",
         "finetune_model",
         "finetune_plan",
+        "finetune_seeds",
+        "idle_flags",
         "learning_plan",
         "onnx_export",
         "outputs",

@@ -26,9 +26,10 @@ from bertworks.tasks.catalog import make_task
 from bertworks.tasks.task import TaskModel
 from bertworks.training import loop
 from bertworks.training.health import GOOD, NUM_SUSPECTS
+from bertworks.training.log import read_log
 from bertworks.training.loop import train
 from bertworks.training.plan import Evaluation, TrainingPlan
-from bertworks.training.run import Run, read_log, whole_checkpoints
+from bertworks.training.run import Run, whole_checkpoints
 from bertworks.training.schedule import Schedule
 
 MACHINE = Machine(torch.device("cpu"), "fp32")

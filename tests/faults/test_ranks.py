@@ -25,7 +25,8 @@ from bertworks.tasks.task import TaskModel
 from bertworks.training import run as run_module
 from bertworks.training import together
 from bertworks.training.descent import Descent
-from bertworks.training.run import Run, read_log, whole_checkpoints
+from bertworks.training.log import read_log
+from bertworks.training.run import Run, whole_checkpoints
 from bertworks.training.sharding import own_rows, read_parts
 
 SOURCES = str(Path(bertworks.__file__).parents[1])

@@ -12,7 +12,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from bertworks.data.forms import FORMS, make_example
-from bertworks.interop.onnx import OnnxPlan, OnnxSettings, open_session, write_onnx
+from bertworks.interop.onnx import OnnxPlan, SessionSettings, open_session, write_onnx
 from bertworks.serving import onnx_encoder
 from bertworks.serving.model_folder import OpenModel
 from bertworks.serving.onnx_encoder import OnnxEncoder
@@ -88,7 +88,7 @@ def test_an_answer_by_onnx_depends_on_no_neighbour(
     model, inputs = ask(kind)
     encoder = model.model.encoder
     write_onnx(tmp_path / "model.onnx", encoder, OnnxPlan(), owner="")
-    session = open_session(tmp_path / "model.onnx", OnnxSettings(threads=1))
+    session = open_session(tmp_path / "model.onnx", SessionSettings(threads=1))
     monkeypatch.setattr(model.model, "encoder", OnnxEncoder(encoder, session))
     monkeypatch.setattr(onnx_encoder, "MOST_PADDING", 1.0)  # all share a rectangle
     alone = [model.predict([one])[0] for one in inputs]

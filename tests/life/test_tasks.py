@@ -12,7 +12,7 @@ from bertworks.data.forms import FORMS
 from bertworks.serving.model_folder import save_model
 from bertworks.tasks.catalog import KINDS, make_task
 from bertworks.tasks.task import TaskModel
-from bertworks.training.run import read_log
+from bertworks.training.log import read_log
 
 LEARNED = [name for name, kind in KINDS.items() if kind.learn]
 

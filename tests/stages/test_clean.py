@@ -212,7 +212,7 @@ def test_a_folder_that_is_not_whole_or_not_documents_is_refused(
             file.write(b"x")
     for words in (["learn-vocab"], ["clean"], ["tokenize", "--tokenizer", given]):
         said = command(*words, given, "--out", tmp_path / "out").refusal(1)
-        assert ("make the folder again" in said) or ("documents is needed here" in said)
+        assert ("make the folder again" in said) or ("documents are needed here" in said)
     assert not (tmp_path / "out").exists()
 
 

@@ -371,7 +371,7 @@ def test_a_folder_of_another_kind_is_one_sentence(
 ) -> None:
     given = request.getfixturevalue(kind)
     said = command(*words(tmp_path / "report", model=given)).refusal(1)
-    assert said.startswith(f"{given} holds a ")
+    assert said.startswith(f"{given} holds ")
     assert "a model is needed here; check the path" in said
 
 

@@ -2,10 +2,7 @@
 
 import json
 import os
-import re
 import shutil
-import signal
-import statistics
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,13 +12,12 @@ import torch
 
 from bertworks.core.artifact import MANIFEST, read_manifest
 from bertworks.core.settings import as_json
-from bertworks.data.example_batches import ExampleBatches
 from bertworks.data.examples import TextExample
 from bertworks.serving.model_folder import open_model
 from bertworks.serving.predictor import load
 from bertworks.stages.settings import FinetuneSettings
 from bertworks.tasks.answering import Answerer, windows_of
-from bertworks.training.run import read_log
+from bertworks.training.log import read_log
 
 Run = Callable[..., Any]
 Words = Callable[..., list[Any]]
@@ -305,7 +301,8 @@ def test_windows_longer_than_the_model_reads_are_refused(
     finetune_words: Words, pretrained: Path, tmp_path: Path, command: Run
 ) -> None:
     said = command(*finetune_words(tmp_path / "run", longest=33)).refusal(2)
-    assert said == f"--longest is 33, but {pretrained} reads 32 pieces; lower it"
+    remedy = "give --longest 32 or less"
+    assert said == f"--longest is 33, but {pretrained} reads 32 pieces; {remedy}"
     assert list(tmp_path.iterdir()) == []
     assert command(*finetune_words(tmp_path / "run", longest=32, epochs=1)).code == 0
 
@@ -330,6 +327,25 @@ def test_a_model_answers_from_windows_as_long_as_those_it_learned_from(
     assert answer["probability"] != pytest.approx(expected[1]["probability"], abs=1e-6)
 
 
+def test_whatever_is_made_of_a_model_answers_from_windows_as_long(
+    finetune_words: Words, tmp_path: Path, text: Path, command: Run
+) -> None:
+    run, out = tmp_path / "run", tmp_path / "out"
+    ended = command(*finetune_words(run, longest=9, epochs=6, lr=3e-3, seeds=2))
+    assert ended.code == 0, ended.err
+    for words in (
+        ["vocab", "shrink", text, "--model", run],
+        ["vocab", "extend", "--words", "houseboat", "--model", run],
+        ["extend-positions", "--model", run, "--to", 40],
+        ["export", "--to", "onnx", "--model", run],
+        ["export", "--to", "bertworks", "--model", run],
+    ):
+        ended = command(*words, "--out", out)
+        assert ended.code == 0, ended.err
+        assert load(out, device="cpu").window == 9
+        shutil.rmtree(out)
+
+
 @pytest.mark.parametrize("kind", ["vocabulary", "shards", "text", "nowhere", "checkpoints"])
 def test_a_folder_that_is_no_model_is_one_sentence(
     kind: str, pretrained: Path, finetune_words: Words, tmp_path: Path, command: Run,
@@ -339,7 +355,8 @@ def test_a_folder_that_is_no_model_is_one_sentence(
     given = here.get(kind) or request.getfixturevalue(kind)
     said = {
         "vocabulary": f"{given} holds a tokenizer, but a model is needed here; check the path",
-        "shards": f"{given} holds a shards, but a model is needed here; check the path",
+        "shards": f"{given} holds shards, but a model is needed here; check the path",
+        "text": f"{given} is a file; give the folder of a model",
         "checkpoints": f"{given} has no config.json; it is no model folder",
     }.get(kind, f"there is no model folder {given}; {NOT_FETCHED}")
     assert command(*finetune_words(tmp_path / "run", model=given)).refusal(1) == said
@@ -708,7 +725,7 @@ def test_training_ends_early_when_dev_does_not_gain(
     assert "no gain in 2 epochs, so training ended after step 21" in ended.err
     assert json.loads(ended.out)["best_epoch"] == 1
     changed = command(*finetune_words(tmp_path / "run", **{**flags, "patience": 3}, resume="auto"))
-    assert "holds a finished run" in changed.refusal(2)
+    assert "was begun with patience = 2, now 3; resume with the same" in changed.refusal(2)
 
 
 @pytest.mark.parametrize(("last", "is_averaged"), [(1, False), (7, True)])
@@ -733,75 +750,6 @@ def test_the_epoch_is_chosen_by_the_score_that_is_asked_for(
     assert [own["name"] for own in shown[:2]] == ["auc", "accuracy"]
 
 
-def test_several_seeds_give_the_best_and_how_far_they_are_apart(
-    finetune_words: Words, tmp_path: Path, command: Run
-) -> None:
-    out = tmp_path / "run"
-    words = finetune_words(out, seeds=3, seed=4, lr=0.01, checkpoint_every=1)
-    ended = command(*words, "--json")
-    result = json.loads(ended.out)
-    told = json.loads((out / "bertworks.json").read_text())
-    scores = {int(seed): dev["accuracy"] for seed, dev in told["seeds"].items()}
-    assert scores.keys() == {4, 5, 6}
-    assert result["best_seed"] == told["best_seed"] == max(scores, key=lambda seed: scores[seed])
-    assert result["dev_accuracy_mean"] == pytest.approx(statistics.fmean(scores.values()))
-    assert result["dev_accuracy_deviation"] == pytest.approx(statistics.stdev(scores.values()))
-    best = out / f"seed-{told['best_seed']}"
-    assert (out / "model.safetensors").read_bytes() == (best / "model.safetensors").read_bytes()
-    assert "exists already" in command(*words).refusal(2)
-    again = command(*words, "--resume", "auto")
-    assert f"{out} is finished already" in again.err
-    assert result["collapsed"] == told["collapsed"] == [6]
-    ranges = {row["score"]: [row["low"], row["high"]] for row in result["intervals"]}
-    assert ranges == told["dev_intervals"]
-    shown = json.loads((out / "report.json").read_text())["scores"]["scores"][0]
-    assert [shown["low"], shown["high"]] == ranges["accuracy"]
-    assert scores[6] <= told["dev_floor"] < min(scores[4], scores[5])
-    alone = command(*finetune_words(tmp_path / "alone", seed=5, lr=0.01, checkpoint_every=1))
-    assert alone.code == 0
-    assert made(tmp_path / "alone")["log.jsonl"] == made(out / "seed-5")["log.jsonl"]
-
-
-def test_seeds_that_all_collapse_are_a_failure_without_a_mean(
-    finetune_words: Words, tmp_path: Path, command: Run
-) -> None:
-    out = tmp_path / "run"
-    ended = command(*finetune_words(out, seeds=2, lr=1e-9, epochs=1), "--json")
-    said = ended.refusal(1)
-    assert said.startswith("all 2 seeds have collapsed: one and the same answer for all scores 0.")
-    assert "mean" not in said
-    assert ended.out == ""
-    assert not (out / "model.safetensors").exists()
-
-
-def test_a_seed_that_comes_apart_counts_as_collapsed_and_does_not_end_the_others(
-    finetune_words: Words, tmp_path: Path, command: Run
-) -> None:
-    ended = command(*finetune_words(tmp_path / "run", seeds=2, lr=1e38, warmup=0))
-    assert "warning: seed 0 has collapsed: 4 steps in a row" in ended.err
-    assert "warning: seed 1 has collapsed: 4 steps in a row" in ended.err
-    assert "all 2 seeds have collapsed: dev score is nan, nan; look" in ended.err
-    assert ended.code == 1
-
-
-def test_a_worker_that_dies_is_no_seed_that_collapsed(
-    finetune_words: Words, tmp_path: Path, command: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    main, at = os.getpid(), ExampleBatches.at
-
-    def die_once(self: ExampleBatches, step: int) -> Any:
-        if os.getpid() != main and step == 2 and self.seed == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return at(self, step)
-
-    monkeypatch.setattr(ExampleBatches, "at", die_once)
-    ended = command(*finetune_words(tmp_path / "run", seeds=2, workers=2))
-    said = ended.refusal(1)
-    assert re.search(r"making batches failed: .*; free memory or use fewer --workers", said)
-    assert "collapsed" not in ended.err
-    assert not (tmp_path / "run" / "seed-1").exists()
-
-
 def test_one_run_that_has_collapsed_is_a_warning(
     finetune_words: Words, tmp_path: Path, command: Run
 ) -> None:
@@ -810,35 +758,6 @@ def test_one_run_that_has_collapsed_is_a_warning(
     assert "warning: this run has collapsed: its score on dev is" in ended.err
     well = command(*finetune_words(tmp_path / "well", lr=0.01, seed=4))
     assert "collapsed" not in well.err
-
-
-def test_seeds_that_are_finished_are_not_run_again(
-    finetune_words: Words, tmp_path: Path, command: Run
-) -> None:
-    out = tmp_path / "run"
-    words = finetune_words(out, seeds=2, epochs=4, lr=0.01)
-    assert command(*words).code == 0
-    whole = made_by_seeds(out)
-    for name in ("manifest.json", "model.safetensors", "bertworks.json", "config.json"):
-        (out / name).unlink()
-    for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt"):
-        (out / name).unlink()
-    shutil.rmtree(out / "seed-1")
-    ended = command(*words, "--resume", "auto")
-    assert f"{out / 'seed-0'} is finished already" in ended.err
-    assert made_by_seeds(out) == whole
-    for name in ("manifest.json", "model.safetensors"):
-        (out / name).unlink()  # as if stopped while the best model was moved to its place
-    assert command(*words, "--resume", "auto").code == 0
-    assert made_by_seeds(out) == whole
-    (out / "mine.txt").write_text("years of work")
-    (out / "manifest.json").unlink()
-    assert "exists already" in command(*words, "--resume", "auto").refusal(2)
-
-
-def made_by_seeds(out: Path) -> dict[str, bytes]:
-    files = ("model.safetensors", "bertworks.json", "seed-1/model.safetensors")
-    return {name: (out / name).read_bytes() for name in files}
 
 
 # The report
@@ -859,16 +778,6 @@ def test_a_model_comes_with_the_report_of_its_training(
     for heading in ("Scores on dev", "Course of the training", "Labels", "Run it again"):
         assert f"<h2>{heading}</h2>" in page
     assert str(labelled["train"]) in page
-
-
-def test_the_report_of_several_seeds_shows_them_side_by_side(
-    finetune_words: Run, tmp_path: Path, command: Run
-) -> None:
-    assert command(*finetune_words(tmp_path / "out", seeds=2, epochs=4, lr=0.01)).code == 0
-    told = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert [row["seed"] for row in told["seeds"]["rows"]] == [0, 1]
-    assert sum(row["is_best"] for row in told["seeds"]["rows"]) == 1
-    assert (tmp_path / "out" / "seed-1" / "report.html").is_file()
 
 
 def test_a_model_that_writes_says_what_is_unknown_in_targets_and_how_bleu_counts(

@@ -43,6 +43,21 @@ def test_rows_tell_the_task_its_labels_and_what_is_bad(write_rows: Write, tmp_pa
         read_task(TaskSource(train=train, dev=STANDARD_INPUT), {})
 
 
+def test_which_label_of_pairs_means_the_same_is_said(
+    write_rows: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = ("正例", "负例")
+    rows = [{"text": f"a {n}", "text_b": f"b {n}", "label": labels[n % 2]} for n in range(20)]
+    train = write_rows(tmp_path / "train.jsonl", rows)
+    source = TaskSource(train=train, dev=train, task="embed")
+    assert read_task(source, {}).task.labels == ("负例", "正例")
+    said = "task embed: '正例' means that texts belong together; --same names the other label"
+    assert said in capsys.readouterr().err
+    named = replace(source, of_task=TaskSettings(same="负例"))
+    assert read_task(named, {}).task.labels == ("正例", "负例")
+    assert "belong together" not in capsys.readouterr().err
+
+
 @pytest.fixture
 def cut(
     config: EncoderConfig, tokenizer: Tokenizer, write_rows: Write, tmp_path: Path

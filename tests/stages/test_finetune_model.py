@@ -43,7 +43,9 @@ def test_a_fresh_network_has_the_size_and_the_pieces_it_is_asked_for(
 def test_a_window_beyond_the_network_is_refused(settings_of: Make) -> None:
     opened = open_for(settings_of(size="tiny", longest=40), [Classify(["a", "b"])], {})
     assert longest_of(settings_of(size="tiny"), opened) == 40
-    with pytest.raises(UsageError, match=r"--longest is 41, but .* reads 40 pieces; lower it"):
+    with pytest.raises(
+        UsageError, match=r"--longest is 41, .* 40 pieces; give --longest 40 or less"
+    ):
         longest_of(settings_of(longest=41), opened)
 
 

@@ -20,9 +20,9 @@ from bertworks.tasks.catalog import make_task
 from bertworks.tasks.classify import Emphasis
 from bertworks.tasks.task import TaskModel
 from bertworks.training.adversary import Adversary
+from bertworks.training.log import read_log
 from bertworks.training.lora import LoraPlan
 from bertworks.training.regularize import Regularize
-from bertworks.training.run import read_log
 
 Words = Callable[..., list[Any]]
 Run = Callable[..., Any]

@@ -267,7 +267,7 @@ def test_a_folder_of_another_kind_is_one_sentence(
 ) -> None:
     given = request.getfixturevalue(kind)
     said = command("predict", "--model", given, "--data", inputs).refusal(1)
-    assert said.startswith(f"{given} holds a ")
+    assert said.startswith(f"{given} holds ")
 
 
 def test_what_is_there_already_is_left_alone(
@@ -279,6 +279,16 @@ def test_what_is_there_already_is_left_alone(
         said = command("predict", "--model", classifier, "--data", inputs, "--out", out).refusal(2)
         assert said == f"{out} exists already; choose another --out or remove it first"
     assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.TSV", "a.parquet", "a.xlsx", "a.jsonl.gz"])
+def test_answers_are_not_written_under_the_name_of_another_format(
+    classifier: Path, inputs: Path, tmp_path: Path, command: Run, name: str
+) -> None:
+    out = tmp_path / name
+    said = command("predict", "--model", classifier, "--data", inputs, "--out", out).refusal(2)
+    assert said == f"--out is {out}, but answers are written as JSON lines; name it .jsonl"
+    assert not out.exists()
 
 
 class Interrupted(io.BytesIO):

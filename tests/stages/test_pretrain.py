@@ -20,7 +20,8 @@ from bertworks.stages import pretrain
 from bertworks.stages.setting_groups import MaskingSettings
 from bertworks.stages.settings import PretrainSettings
 from bertworks.tasks.catalog import make_task
-from bertworks.training.run import read_log, whole_checkpoints
+from bertworks.training.log import read_log
+from bertworks.training.run import whole_checkpoints
 
 Run = Callable[..., Any]
 Words = Callable[..., list[Any]]
@@ -393,8 +394,11 @@ def test_some_steps_ask_for_the_next_piece(
             "next_piece needs attention to whole texts",
         ),
         ({"short_longest": 32}, "--short-longest is 32, but it must be below --longest 32"),
-        ({"mask_rate": "0.3..1"}, "mask_rate is '0.3..1', but it must be a number or a ramp A..B"),
-        ({"batch_tokens": "0..9"}, "batch_tokens is '0..9'"),
+        (
+            {"mask_rate": "0.3..1"},
+            "--mask-rate is '0.3..1', but it must be a number or a ramp A..B",
+        ),
+        ({"batch_tokens": "0..9"}, "--batch-tokens is '0..9'"),
     ],
 )
 def test_objectives_and_ramps_that_cannot_be_are_one_sentence(
@@ -589,10 +593,21 @@ def test_what_is_there_already_is_left_alone(
     (tmp_path / "thesis.txt").write_text("years of work")
     for out, said in ((pretrained, "holds a finished run"), (tmp_path, "exists already")):
         before = contents(out)
-        for changed in ({}, {"seed": 1, "resume": "auto"}):
-            ended = command(*pretrain_words(out, **changed))
-            assert f"{out} {said}; choose another --out or remove it first" in ended.refusal(2)
+        ended = command(*pretrain_words(out))
+        assert f"{out} {said}; choose another --out or remove it first" in ended.refusal(2)
         assert contents(out) == before
+
+
+def test_a_finished_run_with_other_settings_is_told_what_has_changed(
+    pretrained: Path, pretrain_words: Words, contents: Contents, command: Run
+) -> None:
+    before = contents(pretrained)
+    ended = command(*pretrain_words(pretrained, seed=1, resume="auto"))
+    assert ended.refusal(2) == (
+        f"{pretrained} was begun with seed = 0, now 1; resume with the same settings or choose "
+        f"another --out; to train the finished model on: --model {pretrained} --out NEW"
+    )
+    assert contents(pretrained) == before
 
 
 def test_a_finished_run_need_not_be_continued(
@@ -614,8 +629,8 @@ def test_a_folder_that_holds_no_shards_is_one_sentence(
 ) -> None:
     given = tmp_path / "nowhere" if kind == "nowhere" else request.getfixturevalue(kind)
     said = {
-        "vocabulary": f"{given} holds a tokenizer, but a shards is needed here; check the path",
-        "pretrained": f"{given} holds a model, but a shards is needed here; check the path",
+        "vocabulary": f"{given} holds a tokenizer, but shards are needed here; check the path",
+        "pretrained": f"{given} holds a model, but shards are needed here; check the path",
     }.get(kind, f"there is no folder {given}; check the path")
     assert command(*pretrain_words(tmp_path / "run", shards=given)).refusal(1) == said
     assert list(tmp_path.iterdir()) == []

@@ -111,6 +111,9 @@ def test_flags_that_do_not_fit_are_one_sentence(
     words = ["evaluate", "--model", classifier, "--data", labelled["dev"], "--top", 3]
     said = command(*words, "--out", tmp_path / "other").refusal(2)
     assert said.startswith("--top is for ranking; give the folder of a retrieval set")
+    for words in (["--task", "nonsense"], ["--zero-shot", "a", "b"], ["--beams", 7]):
+        said = evaluate(pretrained, *words).refusal(2)
+        assert said == f"{words[0]} is not for retrieval sets; leave it out"
 
 
 def test_a_folder_that_holds_nothing_is_one_sentence(

@@ -186,8 +186,9 @@ def test_a_number_beyond_its_limits_is_named_and_nothing_is_begun(
     monkeypatch.chdir(tmp_path)
     wanted, beyond, _ = LIMITS[name, setting]
     for value in beyond:
-        ended = command(name, *NEEDED[name], f"--{setting.replace('_', '-')}", value)
-        assert ended.refusal(2) == f"{name}: {setting} is {value!r}, but it must be {wanted}"
+        flag = f"--{setting.replace('_', '-')}"
+        ended = command(name, *NEEDED[name], flag, value)
+        assert ended.refusal(2) == f"{name}: {flag} is {value!r}, but it must be {wanted}"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -32,9 +32,11 @@ def environment() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory, make_rows: Rows) -> Path:
-    """Write two tasks of GLUE as they are published, a few rows each; the others are missing."""
+    """Write two tasks of GLUE as they are published, a few rows each, and half of a third."""
     folder = tmp_path_factory.mktemp("public") / "data"
     write_rte(folder / "glue" / "RTE", make_rows)
+    write_rte(folder / "glue" / "QNLI", make_rows)
+    (folder / "glue" / "QNLI" / "dev.tsv").unlink()
     mrpc = folder / "glue" / "MRPC"
     mrpc.mkdir(parents=True)
     head = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
@@ -209,7 +211,7 @@ def test_a_task_that_no_suite_has_is_refused(
     words: list[Any], tmp_path: Path, command: Run
 ) -> None:
     said = command(*words, "--only", "mrcp").refusal(2)
-    assert said.startswith("the suite glue has no task 'mrcp'; did you mean mrpc?; it has ")
+    assert said.startswith("the suite glue has no task 'mrcp' (did you mean mrpc?); it has ")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -237,10 +239,18 @@ def test_a_model_that_is_none_is_refused_before_anything_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_data_that_are_not_there_are_refused_before_anything_is_written(
+    words: list[Any], tmp_path: Path, command: Run
+) -> None:
+    words[words.index("--data") + 1] = tmp_path / "none"
+    assert f"{tmp_path / 'none'} holds none of the data sets" in command(*words).refusal(2)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_folder_is_gone_on_with_only_when_asked_and_with_the_same_settings(
     words: list[Any], tmp_path: Path, command: Run
 ) -> None:
-    only = ["--only", "qnli"]  # whose files are missing
+    only = ["--only", "qnli"]  # whose dev is missing
     assert command(*words, *only).code == 1
     assert "go on with --resume auto, choose" in command(*words, *only).refusal(2)
     said = command(*words, *only, "--resume", "auto", "--epochs", 7).refusal(2)
@@ -288,7 +298,7 @@ def test_nothing_is_told_twice(words: list[Any], command: Run) -> None:
 def test_a_suite_that_was_begun_before_a_setting_was_there_goes_on(
     words: list[Any], tmp_path: Path, command: Run
 ) -> None:
-    only = ["--only", "qnli"]  # whose files are missing
+    only = ["--only", "qnli"]  # whose dev is missing
     command(*words, *only)
     (mark,) = tmp_path.rglob("suite.json")
     begun = json.loads(mark.read_text())

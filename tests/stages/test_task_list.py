@@ -49,7 +49,7 @@ BAD = {
     "nothing": ("", "has no tables; give it one for each task"),
     "no TOML": ("[a\n", "is not TOML: "),
     "no table": ("a = 3\n", "has 'a' at its top, but it takes only tables"),
-    "unknown key": (f"[a]\n{FILES}trian = 3\n", "[a] has no setting 'trian'; did you mean train?"),
+    "unknown key": (f"[a]\n{FILES}trian = 3\n", "[a] has no setting 'trian' (did you mean train?)"),
     "no dev": ('[a]\ntrain = "t"\n', "[a] has no dev; add the file of its examples"),
     "no weight": (f"[a]\n{FILES}weight = 0\n", "weight is 0, but it must be a number above 0"),
     "a name": (f'[a]\n{FILES}name = "b"\n', "[a] has a name, but it is named by its table"),
@@ -65,6 +65,7 @@ BAD = {
         f'[a]\n{FILES}columns = {{txt = "sentence"}}\n',
         "[a] columns takes NAME=COLUMN with text, text_b, label, ",
     ),
+    "of any module": (f"[training]\n{FILES}", "[training] cannot be the name of a task"),
     "of a module": (f"[train]\n{FILES}", "[train] cannot be the name of a task"),
     "of the log": (f"[lr]\n{FILES}", "[lr] cannot be the name of a task; choose another, as lr_"),
 }

@@ -296,7 +296,7 @@ def test_a_folder_that_is_no_tokenizer_is_one_sentence(
     (tmp_path / "bare").mkdir()
     given = {"shards": shards, "text": text}.get(kind, tmp_path / kind)
     said = {
-        "shards": f"{shards} holds a shards, but a tokenizer or model is needed here",
+        "shards": f"{shards} holds shards, but a tokenizer or model is needed here",
         "text": f"there is no folder {text}",
         "nowhere": f"there is no folder {given}",
         "bare": f"{given} holds no tokenizer (tokenizer.json, vocab.txt, vocab.json",

@@ -156,3 +156,15 @@ def test_what_is_missing_is_said_before_anything_is_written(
     (speaker / "README.md").write_text("mine")
     assert "exists already" in command(*words, notes).refusal(2)
     assert (speaker / "README.md").read_text() == "mine"
+
+
+def test_pickled_weights_are_refused_with_the_way_to_import_them(
+    speaker: Path, notes: Path, command
+) -> None:
+    (speaker / "manifest.json").unlink()
+    words = ["card", "--model", speaker, "--notes", notes]
+    assert "has no manifest.json" in command(*words).refusal(1)
+    (speaker / "model.safetensors").rename(speaker / "pytorch_model.bin")
+    said = command(*words).refusal(1)
+    assert f"{speaker} has its weights as a pickle (pytorch_model.bin)" in said
+    assert said.endswith(f"bertworks import {speaker} --out NEW")

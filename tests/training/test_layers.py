@@ -15,9 +15,10 @@ from bertworks.tasks.catalog import make_task
 from bertworks.tasks.task import TaskModel
 from bertworks.training.descent import Descent
 from bertworks.training.layers import Ladder, Layers, count_blocks, reinitialize
+from bertworks.training.log import read_log
 from bertworks.training.loop import train
 from bertworks.training.plan import TrainingPlan
-from bertworks.training.run import Run, read_log
+from bertworks.training.run import Run
 
 PLAN = TrainingPlan(steps=6, lr=0.02, weight_decay=0.3)
 MakeModel = Callable[..., TaskModel]

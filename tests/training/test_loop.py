@@ -21,17 +21,18 @@ from torch.nn import functional
 from bertworks.core.batch import IGNORE, Batch
 from bertworks.core.device import Machine
 from bertworks.core.errors import InterruptedRunError, TrainingError
-from bertworks.core.freed_memory import is_kept
+from bertworks.core.freed_memory import _keepers
 from bertworks.core.settings import Ramp
 from bertworks.data.loader import Batches
 from bertworks.model.weights import read_tensors
 from bertworks.tasks.task import TaskModel
 from bertworks.training.health import MOST_BAD_IN_A_ROW
+from bertworks.training.log import read_log
 from bertworks.training.loop import train
 from bertworks.training.optimizer import make_optimizer
 from bertworks.training.pace import Budget
 from bertworks.training.plan import Evaluation, TrainingPlan
-from bertworks.training.run import Run, read_log, whole_checkpoints
+from bertworks.training.run import Run, whole_checkpoints
 from bertworks.training.saver import Saver
 from bertworks.training.schedule import Schedule
 
@@ -702,13 +703,13 @@ def test_on_a_cpu_memory_is_kept_while_steps_go_on_and_no_longer(
     seen = []
 
     def look(step: int) -> Evaluation:
-        seen.append(is_kept())
+        seen.append(bool(_keepers))
         return Evaluation(0.0, {})
 
     plan = replace(PLAN, evaluate_every=2)
     train(make_model(), make_batches(), plan, run=make_run(), machine=machine, evaluate=look)
     assert seen == [True] * 3
-    assert not is_kept()
+    assert not _keepers
 
 
 def test_evaluations_come_when_due_and_after_the_last_step(

@@ -14,13 +14,14 @@ from bertworks.model.weights import read_tensors
 from bertworks.tasks.task import TaskModel
 from bertworks.training.adversary import Adversary
 from bertworks.training.layers import Layers
+from bertworks.training.log import read_log
 from bertworks.training.loop import train
 from bertworks.training.lora import MODULE, LoraPlan
 from bertworks.training.optimizer import Adam
 from bertworks.training.passes import Passes
 from bertworks.training.plan import Evaluation, TrainingPlan
 from bertworks.training.regularize import Regularize
-from bertworks.training.run import Run, read_log
+from bertworks.training.run import Run
 
 PLAN = TrainingPlan(steps=6, lr=0.02, weight_decay=0.1, seed=3, evaluate_every=2)
 KINDS: dict[str, Regularize] = {

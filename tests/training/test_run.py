@@ -1,8 +1,6 @@
 """A run on disk: what is torn is found, what was good stays, the log never lies."""
 
 import errno
-import json
-import math
 import os
 import shutil
 import time
@@ -21,13 +19,13 @@ from bertworks.core.artifact import MANIFEST, Origin, saving
 from bertworks.core.crew import Crew
 from bertworks.core.errors import ArtifactError, TrainingError, UsageError
 from bertworks.training.health import LONGEST_ROLLBACK, Health, Rollback
+from bertworks.training.log import read_log
 from bertworks.training.optimizer import make_optimizer, optimizer_tensors
 from bertworks.training.run import (
     KEPT_CHECKPOINTS,
     Counters,
     Run,
     is_finished,
-    read_log,
     whole_checkpoints,
 )
 
@@ -158,13 +156,21 @@ def test_a_checkpoint_before_the_first_update_can_be_resumed_from(make_run: Make
 
 
 def test_the_best_weights_come_back_by_their_step(make_run: MakeRun) -> None:
-    run = make_run()
+    run, walk = make_run(), Walk()
     for seed, step in ((1, 4), (2, 9), (3, 9)):  # the last step was done again
         run.write_best(weights_of(Walk(seed)), step)
+        run.save(walk.model, walk.optimizer, Counters(step, best_step=step))
     for seed, step in ((1, 4), (3, 9)):
         model = Walk(seed=5).model
         run.load_best(model, step)
         assert model.weight.equal(Walk(seed).model.weight)
+
+
+def test_without_checkpoints_only_the_best_weights_stay(make_run: MakeRun) -> None:
+    run = make_run()
+    for step in (4, 9, 13):
+        run.write_best(weights_of(Walk(step)), step)
+    assert [path.name for path in (run.folder / "best").iterdir()] == ["step-00000013"]
 
 
 def test_best_weights_stay_as_long_as_a_checkpoint_names_them(make_run: MakeRun) -> None:
@@ -356,48 +362,10 @@ def test_the_log_is_cut_back_to_the_checkpoint(copied: Path) -> None:
     assert run.log.read_bytes() == whole
 
 
-@pytest.mark.parametrize(
-    "tail", [b'{"step": 3, "los', b'{"step": 2', b"\0" * 50, b"\xff\xfe\n", b"\0\0\n", b"7\n"]
-)
-def test_a_torn_end_of_the_log_is_cut_off(copied: Path, tail: bytes) -> None:
-    log = copied / "log.jsonl"
-    whole = log.read_bytes()
-    log.write_bytes(whole + tail)
-    restore(copied)
-    assert log.read_bytes() == whole
-    assert [entry["step"] for entry in read_log(copied)] == [1, 2]
-
-
 def test_the_log_goes_back_as_far_as_the_checkpoint_does(copied: Path) -> None:
     shutil.rmtree(copied / "checkpoints" / "step-00000002")
     restore(copied)
     assert [entry["step"] for entry in read_log(copied)] == [1]
-
-
-@given(
-    value=st.floats() | st.integers() | st.text(),
-    nested=st.dictionaries(st.text(max_size=3), st.floats(), max_size=3),
-)
-@settings(max_examples=40)
-def test_a_log_line_is_json_whatever_the_numbers_are(
-    value: Any, nested: dict[str, float], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    run = Run(tmp_path_factory.mktemp("log"), origin=Origin(), resume=True)
-    run.record({"step": 1, "value": value, "metrics": nested})
-
-    def refuse(word: str) -> None:
-        raise ValueError(word)
-
-    (line,) = run.log.read_bytes().splitlines()
-    entry = json.loads(line, parse_constant=refuse)
-    found = {"value": entry["value"], **entry["metrics"]}
-    for key, number in {"value": value, **nested}.items():
-        is_word = isinstance(number, float) and not math.isfinite(number)
-        assert found[key] == (str(number) if is_word else number)
-
-
-def test_a_run_without_a_log_has_an_empty_one(tmp_path: Path) -> None:
-    assert read_log(tmp_path) == []
 
 
 # Retention
@@ -607,4 +575,7 @@ def test_a_finished_run_is_known_by_its_settings(tmp_path: Path) -> None:
     elsewhere = Origin(settings={"steps": 5, "out": "there", "workers": 2})
     assert is_finished(tmp_path / "run", elsewhere)
     longer = Origin(settings={"steps": 7, "out": "here", "workers": 0})
-    assert not is_finished(tmp_path / "run", longer)
+    with pytest.raises(UsageError, match=r"steps = 5, now 7; .*: --model \S+run --out NEW$"):
+        is_finished(tmp_path / "run", longer)
+    other = Origin(settings=longer.settings, command="bertworks pretrain sh")
+    assert not is_finished(tmp_path / "run", other)

@@ -32,10 +32,11 @@ from bertworks.evaluation.scoring import Judge
 from bertworks.evaluation.statistics import NO_WIDTH, has_no_width, interval_rows
 from bertworks.evaluation.verdicts import TASK, VERDICTS, task_note, verdict_row
 from bertworks.serving.predictor import Predictor, load
-from bertworks.stages.ranking import refuse_ranking_flags, run_ranking
+from bertworks.stages.idle_flags import refuse_any
+from bertworks.stages.ranking import run_ranking
 from bertworks.stages.settings import EvaluateSettings
-from bertworks.stages.suite import refuse_flags, run_suite
-from bertworks.stages.zero_shot import zero_shot_task
+from bertworks.stages.suite import run_suite
+from bertworks.stages.zero_shot import chosen_task
 from bertworks.tasks.catalog import KINDS
 from bertworks.tasks.task import Answer, Task, Verdict
 from bertworks.tasks.zero_shot import ByVectors
@@ -45,10 +46,10 @@ def run(settings: EvaluateSettings) -> dict[str, Any]:
     """Score a model and write the answers, the scores and a report that shows them."""
     if settings.suites.suite is not None:
         return run_suite(settings)
-    refuse_flags(settings.suites)
+    refuse_any(settings.suites, "is for suites; name one with --suite")
     if settings.data.is_dir() and not is_intents(settings.data):
         return run_ranking(settings)
-    refuse_ranking_flags(settings.ranking)
+    refuse_any(settings.ranking, "is for ranking; give the folder of a retrieval set")
     refuse_existing(settings.out)
     require_source(settings.data)
     predictor = load(settings.model, **vars(settings.machine), **vars(settings.runtime))
@@ -77,8 +78,7 @@ def run(settings: EvaluateSettings) -> dict[str, Any]:
 
 
 def _task(settings: EvaluateSettings, predictor: Predictor) -> Task | ByVectors:
-    zero_shot = zero_shot_task(predictor, settings.without_training)
-    task = zero_shot or predictor.asked_task(settings.task, settings.writing.asked)
+    task = chosen_task(predictor, settings)
     if KINDS[task.kind].learn is None:
         raise UsageError(
             f"{settings.model} answers {task.name}, which gives no labels to score; "
@@ -107,7 +107,7 @@ class _Scored:
                 for name in ("answers.jsonl", VERDICTS)
             )
             for example, answer, verdict in self._judged(predictor):
-                row = {"line": example.line, "gold": verdict.gold, **answer}
+                row = {**example.where, "gold": verdict.gold, **answer}
                 if verdict.score is not None:
                     row["score_of_answer"] = verdict.score
                 answers.write(json.dumps(row, ensure_ascii=False) + "\n")

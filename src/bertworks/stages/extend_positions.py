@@ -37,8 +37,10 @@ def run(settings: ExtendPositionsSettings) -> dict[str, Any]:
         settings=as_json(settings),
         inputs={"model": settings.model},
     )
-    recipe = opened.recipe
+    recipe, notes = opened.recipe, opened.notes
     if recipe is not None and recipe.max_length == before:  # not a shorter one of its own choice
         recipe = recipe.changed(max_length=settings.to)
-    save_model(settings.out, model, opened.tokenizer, origin=origin, recipe=recipe)
+    if opened.longest == before:
+        notes = {}
+    save_model(settings.out, model, opened.tokenizer, origin=origin, recipe=recipe, extra=notes)
     return {"model": str(settings.out), "positions_before": before, "positions": settings.to}

@@ -32,7 +32,8 @@ def run(settings: ExtendVocabSettings) -> dict[str, Any]:
     origin = Origin(
         command=as_command("vocab extend", settings), settings=as_json(settings), inputs=inputs
     )
-    save_model(settings.out, model, extension.tokenizer, origin=origin, recipe=opened.recipe)
+    recipe, notes = opened.recipe, opened.notes
+    save_model(settings.out, model, extension.tokenizer, origin=origin, recipe=recipe, extra=notes)
     return {
         "model": str(settings.out),
         "added": len(extension.parts),

@@ -2,55 +2,56 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
-from bertworks.core.artifact import MANIFEST, Origin, read_object, refuse_existing, saving
+from bertworks.core.artifact import Origin, saving
 from bertworks.core.device import Machine, prepare
-from bertworks.core.errors import TrainingError
 from bertworks.core.progress import say
 from bertworks.core.quarantine import Quarantine
 from bertworks.core.seeds import derive
 from bertworks.core.settings import as_command, as_json
 from bertworks.data.example_batches import ExampleBatches, MixedBatches
-from bertworks.evaluation.answer_parts import Scores
 from bertworks.evaluation.answer_views import Gallery
 from bertworks.evaluation.dev_scores import DevScores, DevSet
 from bertworks.evaluation.findings import worst_first
-from bertworks.evaluation.floors import ALIKE_WORDS, FLOOR_WORDS, ONE_TEXT, Floors, SeedScores
+from bertworks.evaluation.floors import ONE_TEXT, Floors
 from bertworks.evaluation.full_report import (
     Part,
-    Report,
     again,
     dev_parts,
     findings_of,
     fingerprint,
     training_report,
 )
-from bertworks.evaluation.run_parts import Seeds, Speed
-from bertworks.evaluation.statistics import NO_WIDTH, Interval, has_no_width
+from bertworks.evaluation.run_parts import Speed
+from bertworks.evaluation.statistics import NO_WIDTH, has_no_width, range_rows
 from bertworks.evaluation.training_curves import course_of
-from bertworks.serving.model_folder import OpenModel, open_model, write_model
+from bertworks.serving.model_folder import OpenModel, write_model
 from bertworks.stages.finetune_data import CutAnew, Learned, cut_task, read_task
 from bertworks.stages.finetune_model import longest_of, open_for, own_tasks
 from bertworks.stages.finetune_plan import plan_of
+from bertworks.stages.finetune_seeds import run_seeds
 from bertworks.stages.settings import FinetuneSettings
 from bertworks.stages.task_list import TaskSource, task_sources
 from bertworks.tokenizer.piece_dropout import PieceDropout
 from bertworks.tokenizer.tokenizer import Tokenizer
+from bertworks.training.log import read_log
 from bertworks.training.loop import train
-from bertworks.training.run import FREE_SETTINGS, Run, is_finished, read_log, refuse_taken
+from bertworks.training.run import FREE_SETTINGS, Run, is_finished, refuse_taken
 
 FREE = FREE_SETTINGS - {"patience"}  # here it is how long training goes on
 
 
 def run(settings: FinetuneSettings) -> dict[str, Any]:
     """Fine-tune a model on one task or several; the epoch that scores best on dev is kept."""
-    if settings.choice.seeds > 1:
-        return _run_seeds(settings)
     sources = task_sources(settings)
+    if settings.choice.seeds > 1:
+        return run_seeds(settings, run, origin=_origin(settings, sources, {}), free=FREE)
+    return _run_once(settings, sources)
+
+
+def _run_once(settings: FinetuneSettings, sources: Sequence[TaskSource]) -> dict[str, Any]:
     machine = prepare(**vars(settings.machine))
     origin = _origin(settings, sources, {"precision": machine.precision})
     if settings.resume == "auto" and is_finished(settings.out, origin, free=FREE):
@@ -107,7 +108,7 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
         "seconds": time.monotonic() - started,
         "bad_rows": quarantine.num_bad,
         **{f"dev_{name}": value for name, value in told["dev"].items()},
-        "intervals": _interval_rows(told["dev_intervals"]),
+        "intervals": range_rows(told["dev_intervals"]),
     }
 
 
@@ -223,10 +224,6 @@ def _work(batches: ExampleBatches | MixedBatches, *, first: int, last: int) -> d
     return {"steps": last - first, "examples": batches.num_seen(last) - batches.num_seen(first)}
 
 
-def _interval_rows(ranges: Mapping[str, Sequence[float]]) -> list[dict[str, Any]]:
-    return [{"score": name, "low": low, "high": high} for name, (low, high) in ranges.items()]
-
-
 def _input_name(source: TaskSource, part: str) -> str:
     return f"{source.name} {part}" if source.name else part
 
@@ -240,93 +237,3 @@ def _data_parts(learned: Sequence[Learned], origin: Origin) -> list[Part]:
     }
     findings = worst_first(found for one in learned for found in one.findings)
     return [findings_of(findings), fingerprint(origin, rows)]
-
-
-def _run_seeds(settings: FinetuneSettings) -> dict[str, Any]:
-    """Fine-tune with several seeds, each in a folder of its own; the best on dev is the result."""
-    origin, out = _origin(settings, task_sources(settings), {}), settings.out
-    if settings.resume == "auto" and is_finished(out, origin, free=FREE):
-        say(f"{out} is finished already")
-        return {"model": str(out)}
-    if settings.resume == "never" or not _is_begun(out):
-        refuse_existing(out)
-    seeds = range(settings.seed, settings.seed + settings.choice.seeds)
-    told = {seed: _run_seed(settings, seed) for seed in seeds}
-    found: dict[int, dict[str, float]] = {seed: one.get("dev", {}) for seed, one in told.items()}
-    floor = next((one["dev_floor"] for one in told.values() if one), None)
-    known = (name for one in found.values() for name in one)
-    chosen = settings.choice.choose_by or next(known, "score")
-    alike = [seed for seed, one in told.items() if one.get(ONE_TEXT)]
-    known_scores = {seed: one.get(chosen, nan) for seed, one in found.items()}
-    scores = SeedScores(known_scores, floor, alike)
-    _refuse_collapse(scores, chosen, out)
-    best, collapsed = scores.best, scores.collapsed
-    opened = open_model(out / f"seed-{best}")
-    extra = {name: told[best][name] for name in ("dev", "dev_intervals", "dev_floor")}
-    extra |= {"best_seed": best, "collapsed": collapsed}
-    if fallen := {
-        seed: one["collapsed_tasks"] for seed, one in told.items() if "dev_floors" in one
-    }:
-        extra["collapsed_tasks"] = fallen
-    with saving(out, kind="model", origin=origin) as folder:
-        write_model(folder, opened.model, opened.tokenizer, extra=extra | {"seeds": found})
-        _seeds_report(origin, chosen, scores, told[best]).write(folder)
-    return {
-        "model": str(out),
-        "best_seed": best,
-        **{f"dev_{name}": value for name, value in found[best].items()},
-        f"dev_{chosen}_mean": None if isnan(scores.mean) else scores.mean,
-        f"dev_{chosen}_deviation": None if isnan(scores.mean) else scores.deviation,
-        "collapsed": collapsed,
-        **({"collapsed_tasks": fallen} if fallen else {}),
-        "intervals": _interval_rows(told[best]["dev_intervals"]),
-    }
-
-
-def _run_seed(settings: FinetuneSettings, seed: int) -> dict[str, Any]:
-    """Fine-tune with one seed; return what is told of its model, of one that came apart nothing."""
-    folder, once = settings.out / f"seed-{seed}", replace(settings.choice, seeds=1)
-    say(f"seed {seed}")
-    try:
-        run(replace(settings, out=folder, seed=seed, choice=once))
-    except TrainingError as error:
-        say(f"warning: seed {seed} has collapsed: {error}")
-        return {}
-    return read_object(folder / "bertworks.json")
-
-
-def _seeds_report(
-    origin: Origin, chosen: str, scores: SeedScores, told: Mapping[str, Any]
-) -> Report:
-    best, metrics = scores.best, told["dev"]
-    ranges = {name: Interval(metrics[name], *own) for name, own in told["dev_intervals"].items()}
-    return Report(
-        title=f"Fine-tuning with {len(scores.scores)} seeds",
-        summary=f"The best seed is {best}; seed-{best}/report.html tells all of it.",
-        parts=[
-            Scores.of_metrics(metrics, ranges, of=f"of seed {best} on dev"),
-            Seeds.of(chosen, scores),
-            fingerprint(origin),
-            again(origin),
-        ],
-    )
-
-
-def _refuse_collapse(scores: SeedScores, chosen: str, out: Path) -> None:
-    """Fail where no seed has learned anything, so that nobody reads a mean of nothing."""
-    if len(scores.collapsed) < len(scores.scores):
-        return
-    floor = "" if scores.floor is None else f"{FLOOR_WORDS} {scores.floor:.4f}, and "
-    floor = f"{ALIKE_WORDS}, and " if scores.alike else floor
-    shown = ", ".join(f"{score:.4f}" for score in scores.scores.values())
-    raise TrainingError(
-        f"all {len(scores.scores)} seeds have collapsed: {floor}dev {chosen} is {shown}; look "
-        "at the data with bertworks check, lower --lr or raise --epochs, and choose another --out "
-        f"than {out}"
-    )
-
-
-def _is_begun(out: Path) -> bool:
-    """Tell whether a folder holds seeds alone, perhaps with a model that was half moved there."""
-    files = {path.name for path in out.glob("*") if not path.name.startswith("seed-")}
-    return MANIFEST not in files and files <= {path.name for path in out.glob("seed-*/*")}

@@ -22,6 +22,7 @@ from bertworks.serving.model_folder import OpenModel
 from bertworks.stages.task_list import TaskSource
 from bertworks.tasks.answering import windows_of
 from bertworks.tasks.catalog import KINDS, guess_kind, learn_task
+from bertworks.tasks.embed import Embed
 from bertworks.tasks.task import Task, Writer
 from bertworks.tokenizer.piece_dropout import PieceDropout
 from bertworks.tokenizer.tokenizer import Tokenizer
@@ -72,6 +73,9 @@ def read_task(source: TaskSource, own: Mapping[str, Task]) -> Learned:
     if source.task is None:
         of = f" of {source.name}" if source.name else ""
         say(f"task{of}: {named}, guessed from the columns")
+    is_labelled = any(getattr(one, "label", None) is not None for one in training.examples)
+    if isinstance(task, Embed) and is_labelled and source.flags.get("same") is None:
+        say(f"task {task.name}: {task.meaning}")
     examples = (training.examples, dev.examples)
     findings = check_before_training(source.train, source.dev, examples, flags=source.reading_flags)
     return Learned(source, task, training, dev, findings)

@@ -68,6 +68,7 @@ def longest_of(settings: FinetuneSettings, opened: OpenModel) -> int:
     limit = opened.model.config.max_positions
     if settings.longest and settings.longest > limit:
         raise UsageError(
-            f"--longest is {settings.longest}, but {settings.model} reads {limit} pieces; lower it"
+            f"--longest is {settings.longest}, but {settings.model} reads {limit} pieces; "
+            f"give --longest {limit} or less"
         )
     return settings.longest or limit

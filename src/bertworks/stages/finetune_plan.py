@@ -9,6 +9,7 @@ from bertworks.core.errors import UsageError
 from bertworks.core.progress import say
 from bertworks.core.settings import Ramp
 from bertworks.serving.model_folder import OpenModel
+from bertworks.stages.idle_flags import say_idle
 from bertworks.stages.learning_plan import learning_plan
 from bertworks.stages.setting_groups import RegularizeSettings
 from bertworks.stages.settings import FinetuneSettings
@@ -42,6 +43,7 @@ def plan_of(
 ) -> TrainingPlan:
     """Return the plan of tasks with these weights; what is to begin anew is drawn on the way."""
     tasks = [opened.model.tasks[name] for name in weights]
+    say_idle(settings)
     _refuse_idle(settings, opened)
     regularize = regularize_plan(settings.regularize, tasks)
     layers = _layers(settings, opened, steps_per_epoch)

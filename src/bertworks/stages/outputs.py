@@ -136,9 +136,7 @@ class Inputs:
     def _set_aside(self, tally: Tally) -> None:
         for line, reason in tally.refused:
             self.quarantine.recall(self.file, line, reason)
-        uncounted = tally.num_refused - len(tally.refused)
-        self.quarantine.num_good -= uncounted
-        self.quarantine.num_bad += uncounted
+        self.quarantine.recall_unnamed(tally.num_refused - len(tally.refused))
 
 
 def finished_before(settings: PredictSettings | EmbedSettings) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from bertworks.core.errors import DataError, UsageError
@@ -11,19 +12,21 @@ from bertworks.serving.attributions import Attributor
 from bertworks.serving.predictor import Predictor, load
 from bertworks.stages.answer_settings import PredictSettings
 from bertworks.stages.outputs import Inputs, Output, Tally, finished_before, open_output
-from bertworks.stages.zero_shot import zero_shot_task
+from bertworks.stages.zero_shot import chosen_task
 from bertworks.tasks.catalog import KINDS
 from bertworks.tasks.task import Answer, Task
 from bertworks.tasks.zero_shot import ByVectors
 
+OTHER_FORMATS = (".csv", ".tsv", ".parquet", ".xlsx", ".gz", ".zst")
+
 
 def run(settings: PredictSettings) -> dict[str, Any]:
     """Answer every input in order; rows without an answer are counted and named."""
+    _refuse_other_formats(settings.out)
     if (result := finished_before(settings)) is not None:
         return result
     predictor = load(settings.model, **vars(settings.machine), **vars(settings.runtime))
-    zero_shot = zero_shot_task(predictor, settings.without_training)
-    task = zero_shot or predictor.asked_task(settings.task, settings.writing.asked)
+    task = chosen_task(predictor, settings)
     explain = _explanations(settings, predictor)
     inputs = Inputs(settings, form=KINDS[task.kind].form)
     with open_output(settings) as (output, tally, file):
@@ -35,6 +38,12 @@ def run(settings: PredictSettings) -> dict[str, Any]:
         file.result = {"out": settings.out, "answered": tally.num_answered, "bad_rows": num_bad}
         file.publish()
         return file.result
+
+
+def _refuse_other_formats(out: str) -> None:
+    """Stop at a name by which other programs would take the answers for what they are not."""
+    if Path(out).suffix.lower() in OTHER_FORMATS:
+        raise UsageError(f"--out is {out}, but answers are written as JSON lines; name it .jsonl")
 
 
 @dataclass
@@ -63,7 +72,7 @@ class _Work:
             )
 
     def _line(self, example: Example, answer: Answer) -> str:
-        told = {"line": example.line, **answer}
+        told = {**example.where, **answer}
         if self.explain is not None:
             told["explanation"] = self._explanation(self.explain, example, answer)
         return json.dumps(told, ensure_ascii=False) + "\n"

@@ -19,7 +19,7 @@ from bertworks.data.own_parts import OwnParts
 from bertworks.data.phases import PhasedBatches
 from bertworks.data.shards import Shards
 from bertworks.evaluation.full_report import Part, Report, again, fingerprint
-from bertworks.evaluation.judge import FinalScores, Judge, MoreScores
+from bertworks.evaluation.judge import FinalScores, HeldOutJudge, MoreScores
 from bertworks.evaluation.probe import Probe
 from bertworks.evaluation.run_parts import Speed, Warnings
 from bertworks.evaluation.statistics import interval_rows
@@ -35,14 +35,16 @@ from bertworks.serving.learners import (
     open_learner,
     write_learner,
 )
+from bertworks.stages.idle_flags import say_idle
 from bertworks.stages.learning_plan import learning_plan
 from bertworks.stages.settings import PretrainSettings
 from bertworks.tasks.objectives import read_objectives
 from bertworks.tokenizer.tokenizer import Tokenizer
+from bertworks.training.log import read_log
 from bertworks.training.loop import train
 from bertworks.training.pace import Budget, seconds_of
 from bertworks.training.plan import TrainingPlan
-from bertworks.training.run import Run, is_finished, read_log
+from bertworks.training.run import Run, is_finished
 from bertworks.training.sharding import whole
 
 DEFAULT_SIZE = "mini"
@@ -53,6 +55,7 @@ NEVER, ALWAYS = Ramp(0, 0), Ramp(1, 1)
 def run(settings: PretrainSettings) -> dict[str, Any]:
     """Pre-train an encoder with its objectives, and say what usually goes wrong if it does."""
     with joined(patience=settings.crew.patience) as crew:
+        say_idle(settings)
         return _run(settings, crew)
 
 
@@ -77,7 +80,7 @@ def _run(settings: PretrainSettings, crew: Crew) -> dict[str, Any]:
         return {"model": str(settings.out)}
     training = Run(settings.out, origin=origin, resume=settings.resume == "auto", crew=crew)
     _announce(model, machine, crew)
-    judge = Judge(
+    judge = HeldOutJudge(
         model,
         held_out,
         CorpusCounts.of(shards, batches.phases[-1].passages),

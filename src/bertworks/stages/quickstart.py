@@ -28,7 +28,7 @@ from bertworks.evaluation.report import Page
 from bertworks.evaluation.statistics import Interval
 from bertworks.serving.predictor import load
 from bertworks.stages.settings import QuickstartSettings
-from bertworks.training.run import read_log
+from bertworks.training.log import read_log
 
 SHARES = {"train": 0.7, "dev": 0.1, "test": 0.2}
 NUM_PAIRS = {"train": 4800, "dev": 600, "test": 2000}

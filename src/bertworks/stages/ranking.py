@@ -12,7 +12,7 @@ from bertworks.core.artifact import Origin, refuse_existing, saving
 from bertworks.core.errors import UsageError
 from bertworks.core.progress import progress, say
 from bertworks.core.quarantine import Quarantine
-from bertworks.core.settings import as_command, as_json, settings_of
+from bertworks.core.settings import as_command, as_json
 from bertworks.data.retrieval import RetrievalSet, read_retrieval_set
 from bertworks.evaluation.answer_parts import Scores
 from bertworks.evaluation.full_report import Part, Report, again, fingerprint
@@ -20,7 +20,8 @@ from bertworks.evaluation.ranking import RankingScores, WorstQueries
 from bertworks.evaluation.run_parts import Speed
 from bertworks.evaluation.statistics import interval_rows
 from bertworks.serving.predictor import Predictor, load
-from bertworks.stages.setting_groups import RankingSettings
+from bertworks.stages.idle_flags import refuse_all_but
+from bertworks.stages.setting_groups import BackendSettings, MachineSettings, RankingSettings
 from bertworks.stages.settings import EvaluateSettings
 
 DEFAULT_TOP = 100
@@ -33,6 +34,8 @@ Order = list[tuple[str, float]]  # documents with how well they fit, best first
 
 def run_ranking(settings: EvaluateSettings) -> dict[str, Any]:
     """Rank all documents of a retrieval set for each of its queries, and write a report."""
+    groups = (RankingSettings, MachineSettings, BackendSettings)
+    refuse_all_but(settings, *groups, of="retrieval sets")
     refuse_existing(settings.out)
     started, quarantine = time.monotonic(), Quarantine()
     found = read_retrieval_set(settings.data, quarantine)
@@ -65,13 +68,6 @@ def run_ranking(settings: EvaluateSettings) -> dict[str, Any]:
     return {"report": str(settings.out), **result, "bad_rows": quarantine.num_bad}
 
 
-def refuse_ranking_flags(chosen: RankingSettings) -> None:
-    """Stop when flags of a ranking are given without a retrieval set."""
-    for setting in settings_of(RankingSettings):
-        if getattr(chosen, setting.name) != setting.default:
-            raise UsageError(f"{setting.flag} is for ranking; give the folder of a retrieval set")
-
-
 def _refuse_odd_flags(settings: EvaluateSettings, model: Predictor) -> None:
     chosen = settings.ranking
     if chosen.retriever is None and chosen.top is not None:
@@ -85,10 +81,10 @@ def _refuse_odd_flags(settings: EvaluateSettings, model: Predictor) -> None:
 
 def _rank(found: RetrievalSet, model: Predictor) -> Iterator[tuple[str, Order]]:
     """Yield each query with all documents in order."""
-    names = list(found.documents)
+    names, judged = list(found.documents), found.judged
     score = model.fits(list(found.documents.values()))
-    for start in range(0, len(found.judged), CHUNK):
-        queries = found.judged[start : start + CHUNK]
+    for start in range(0, len(judged), CHUNK):
+        queries = judged[start : start + CHUNK]
         rows = score([found.queries[query] for query in queries])
         for query, row in zip(queries, rows, strict=True):
             yield query, _in_order(names, row)

@@ -39,7 +39,8 @@ def run(settings: ShrinkVocabSettings) -> dict[str, Any]:
         settings=as_json(settings),
         inputs={"model": settings.model, **{str(file): file for file in files}},
     )
-    save_model(settings.out, model, tokenizer, origin=origin, recipe=opened.recipe)
+    recipe, notes = opened.recipe, opened.notes
+    save_model(settings.out, model, tokenizer, origin=origin, recipe=recipe, extra=notes)
     if quarantine.num_bad:
         say(f"warning: {quarantine.num_bad} rows were not read; the first: {quarantine.rows[0]}")
     return {

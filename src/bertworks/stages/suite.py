@@ -14,11 +14,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from bertworks.core.artifact import MANIFEST, Origin, first_change, read_object, refuse_existing
-from bertworks.core.errors import BertworksError, TrainingError, UsageError
+from bertworks.core.errors import BertworksError, DataError, TrainingError, UsageError
 from bertworks.core.lock import hold
 from bertworks.core.progress import say
 from bertworks.core.settings import as_command, as_json, read_values, settings_of, suggestion
@@ -31,6 +32,7 @@ from bertworks.evaluation.suite_task import SuiteTask
 from bertworks.evaluation.suites import SUITES
 from bertworks.interop.hugging_face import open_folder
 from bertworks.interop.sentence_transformers import encoder_folder
+from bertworks.stages.idle_flags import refuse_all_but
 from bertworks.stages.setting_groups import MachineSettings, SuiteSettings
 from bertworks.stages.settings import EvaluateSettings, FinetuneSettings
 from bertworks.stages.task_settings import TaskSettings
@@ -54,15 +56,16 @@ NOTES = (
 
 def run_suite(settings: EvaluateSettings) -> dict[str, Any]:
     """Fine-tune and score each task of a suite; the failure of one does not lose the others."""
-    _refuse_other_flags(settings)
+    refuse_all_but(settings, SuiteSettings, MachineSettings, of="suites")
     tasks = _chosen(settings.suites)
-    told_finetune(settings.suites.finetune, tasks)
+    _refuse_no_data(settings, tasks)
+    besides = told_finetune(settings.suites.finetune, tasks)
     reads = open_folder(encoder_folder(settings.model)).config.max_positions
     _claim(settings)
     failures: dict[str, TaskResult] = {}
     for name, task in tasks.items():
         try:
-            _Runner(settings, name, task, reads).run()
+            _Runner(settings, name, task, reads, besides).run()
         except (BertworksError, OSError) as error:
             say(f"{name} failed: {error}")
             failures[name] = TaskResult(failure=str(error))
@@ -74,13 +77,6 @@ def run_suite(settings: EvaluateSettings) -> dict[str, Any]:
             f"{settings.out / 'results.md'} tells why; mend it and go on with --resume auto"
         )
     return {"report": str(settings.out / "results.md"), "scores": rows}
-
-
-def refuse_flags(chosen: SuiteSettings) -> None:
-    """Stop when flags of a suite are given without one."""
-    for setting in settings_of(SuiteSettings):
-        if getattr(chosen, setting.name) != setting.default:
-            raise UsageError(f"{setting.flag} is for suites; name one with --suite")
 
 
 def told_finetune(words: Sequence[str], tasks: Mapping[str, SuiteTask]) -> dict[str, str]:
@@ -116,8 +112,16 @@ def told_finetune(words: Sequence[str], tasks: Mapping[str, SuiteTask]) -> dict[
 class _Runner:
     """Runs one task of a suite."""
 
-    def __init__(self, settings: EvaluateSettings, name: str, task: SuiteTask, reads: int) -> None:
+    def __init__(
+        self,
+        settings: EvaluateSettings,
+        name: str,
+        task: SuiteTask,
+        reads: int,
+        besides: Mapping[str, str],
+    ) -> None:
         self.settings = settings
+        self.besides = besides  # what finetune is told besides, by flag
         self.chosen = settings.suites
         self.name = name
         self.task = task
@@ -198,7 +202,7 @@ class _Runner:
             "seed": seed,
             "checkpoint-every": CHECKPOINT_EVERY,
             "resume": "auto",
-            **told_finetune(self.chosen.finetune, {self.name: task}),
+            **self.besides,
         }
         self._command("finetune", flags, made=out)
         for name in ("checkpoints", "best"):  # several times as large as the model
@@ -252,15 +256,17 @@ class _Runner:
         return tuple(filter(None, remarks))
 
 
-def _refuse_other_flags(settings: EvaluateSettings) -> None:
-    known = {
-        setting.name for kind in (SuiteSettings, MachineSettings) for setting in settings_of(kind)
-    }
-    values = as_json(settings)
-    for setting in settings_of(EvaluateSettings):
-        is_known = setting.name in {"model", "data", "out", *known}
-        if not is_known and values[setting.name] not in (setting.default, []):
-            raise UsageError(f"{setting.flag} is not for suites; leave it out")
+def _refuse_no_data(settings: EvaluateSettings, tasks: Mapping[str, SuiteTask]) -> None:
+    """Stop before anything is written where none of the data sets is there."""
+    files = [
+        settings.data / part[0].file for task in tasks.values() for part in task.parts.values()
+    ]
+    for file in files:
+        with suppress(DataError):
+            find_file(file)
+            return
+    if files:
+        raise UsageError(f"{settings.data} holds none of the data sets: there is no {files[0]}")
 
 
 def _chosen(chosen: SuiteSettings) -> dict[str, SuiteTask]:

@@ -14,9 +14,9 @@ from bertworks.data.rows import parse_columns
 from bertworks.stages.setting_groups import Positive
 from bertworks.stages.settings import FinetuneSettings
 from bertworks.stages.task_settings import TaskKind, TaskSettings
+from bertworks.training.log import LOG_KEYS
 
 OF_ONE_TASK = ("train", "dev", "task", "columns")
-IN_THE_LOG = {"step", "lr", "gradient_norm", "skipped", "reason", "evaluation"}  # beside the losses
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ def _read_table(file: Path, name: str, table: Any) -> TaskSource:
     where = f"{file} [{name}]"
     if not isinstance(table, dict):
         raise UsageError(f"{file} has {name!r} at its top, but it takes only tables of tasks")
-    if not name.isidentifier() or hasattr(nn.ModuleDict, name) or name in IN_THE_LOG:
+    if not name.isidentifier() or hasattr(nn.ModuleDict(), name) or name in LOG_KEYS:
         other = re.sub(r"\W", "_", f"{name}_task")
         raise UsageError(f"{where} cannot be the name of a task; choose another, as {other}")
     given = {key.replace("-", "_"): value for key, value in table.items()}

@@ -44,8 +44,8 @@ class TaskSettings:
     that of a text; by default that of the first token is taken, or the mean where a network mixes
     tokens without attention; embed takes the mean."""
     same: str | None = None
-    """embed: the label of pairs that belong together; by default the last of the two in the order
-    of the alphabet, such as 1 of 0 and 1."""
+    """embed: the label of pairs that belong together; by default the one with a usual name, as yes
+    or duplicate, or else the last of the two in the order of the alphabet, as 1 of 0 and 1."""
     stride: Count | None = None
     """answer, choose: pieces from the start of one window of a long passage to that of the next; by
     default three quarters of its room."""

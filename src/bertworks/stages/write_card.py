@@ -17,10 +17,9 @@ from bertworks.evaluation.full_report import Part
 from bertworks.evaluation.model_card import CardNotes, ModelCard
 from bertworks.evaluation.run_parts import Speed
 from bertworks.serving.model_facts import CARD, facts_of
+from bertworks.serving.parity import COMPARED
 from bertworks.serving.predictor import Predictor, load
 from bertworks.stages.shipping_settings import CardSettings
-
-COMPARED = "compared.json"  # what export --to bertworks found
 
 
 def run(settings: CardSettings) -> dict[str, Any]:
@@ -29,13 +28,13 @@ def run(settings: CardSettings) -> dict[str, Any]:
     refuse_overwriting(out)
     notes = _read_notes(settings.notes)
     scores = read_scores(settings.scores)
+    facts = facts_of(settings.model)
     manifest = open_artifact(settings.model, "model")
     trained = settings.run or settings.model
     made = read_manifest(trained)
     before = Lineage.of(made)
     for path in before.lost:
         say(f"warning: {path} has gone or changed, so the card does not tell what had made it")
-    facts = facts_of(settings.model)
     predictor = load(settings.model, **vars(settings.machine))
     probe = _probe(settings, notes, predictor)
     parts: list[Part] = [scores, _speed(predictor)]

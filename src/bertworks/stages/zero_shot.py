@@ -1,23 +1,25 @@
-"""The labels that evaluate and predict may be given instead of those that a model learned."""
+"""The task that predict and evaluate ask a model for, which may choose among labels given."""
 
 from bertworks.core.errors import UsageError
-from bertworks.core.settings import settings_of
 from bertworks.serving.predictor import Predictor
-from bertworks.stages.setting_groups import ZeroShotSettings
+from bertworks.stages.answer_settings import PredictSettings
+from bertworks.stages.idle_flags import refuse_any
+from bertworks.stages.settings import EvaluateSettings
 from bertworks.tasks.task import Task
 from bertworks.tasks.zero_shot import ByVectors
 
 
-def zero_shot_task(predictor: Predictor, chosen: ZeroShotSettings) -> Task | ByVectors | None:
-    """Return the task that chooses among the labels given, or None where there are none."""
-    if chosen.zero_shot:
-        return predictor.zero_shot(
-            chosen.zero_shot,
-            by=chosen.by,
-            template=chosen.template,
-            calibrate=chosen.calibrate,
-        )
-    for setting in settings_of(ZeroShotSettings):
-        if getattr(chosen, setting.name) != setting.default:
-            raise UsageError(f"{setting.flag} is for labels without training; give --zero-shot")
-    return None
+def chosen_task(
+    predictor: Predictor, settings: EvaluateSettings | PredictSettings
+) -> Task | ByVectors:
+    """Return the task of the model that is asked for, or the one that chooses among labels."""
+    chosen = settings.without_training
+    if not chosen.zero_shot:
+        refuse_any(chosen, "is for labels without training; give --zero-shot")
+        return predictor.asked_task(settings.task, settings.writing.asked)
+    if settings.task is not None:
+        raise UsageError("--task is for what a model has learned; leave it or --zero-shot out")
+    refuse_any(settings.writing, "is for models that write; leave it or --zero-shot out")
+    return predictor.zero_shot(
+        chosen.zero_shot, by=chosen.by, template=chosen.template, calibrate=chosen.calibrate
+    )

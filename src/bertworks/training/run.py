@@ -8,10 +8,8 @@ RUN/best/step-…/               the weights that scored best so far
 
 import json
 import math
-import os
 import shutil
-from collections.abc import Iterator, Set
-from contextlib import contextmanager
+from collections.abc import Iterable, Set
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,13 +26,13 @@ from bertworks.core.artifact import (
     refuse_existing,
     saving,
     sweep_leftovers,
-    write_synced,
 )
 from bertworks.core.crew import Crew
 from bertworks.core.errors import ArtifactError, TrainingError, UsageError
 from bertworks.core.lock import hold
 from bertworks.core.progress import say
 from bertworks.model.weights import load_weights, write_tensors
+from bertworks.training import log
 from bertworks.training.average import Average
 from bertworks.training.health import LONGEST_ROLLBACK, Health
 from bertworks.training.optimizer import optimizer_tensors, restore_optimizer
@@ -86,7 +84,7 @@ class Run:
         self.crew = crew
         self.writers = ALONE  # those who write a checkpoint together
         self.checkpoints = folder / "checkpoints"
-        self.log = folder / "log.jsonl"
+        self.log = folder / log.LOG
         self.resumed_after = 0  # the step after which this process has gone on
         self._torn: set[int] = set()  # steps whose checkpoint was passed over
         refuse_strangers(crew, origin)
@@ -152,7 +150,7 @@ class Run:
             if path.exists():  # torn, or it would have been resumed from
                 shutil.rmtree(path)
             self._torn.discard(counters.step)
-            self._sync_log()
+            log.sync(self.log)
         with saving_together(path, self.writers, kind="checkpoint", origin=self.origin) as folder:
             for name, tensors in state.items():
                 write_tensors(folder / f"{part_name(name, self.writers)}.safetensors", tensors)
@@ -167,6 +165,7 @@ class Run:
         shutil.rmtree(path, ignore_errors=True)  # of a step that is done again
         with saving(path, kind="checkpoint", origin=self.origin) as folder:
             write_tensors(folder / "model.safetensors", weights)
+        self._forget_best(self._steps(), but=step)
 
     def load_best(self, model: nn.Module, step: int) -> None:
         """Put the best weights, those of a step, into the model; the first may still write them."""
@@ -174,12 +173,13 @@ class Run:
         self._load_weights(model, self._best(step))
 
     def record(self, entry: dict[str, Any]) -> None:
-        """Add one line to the log; numbers that are none are written as words."""
-        if not self.crew.is_first:
-            return
-        clean = {key: _jsonable(value) for key, value in entry.items()}
-        with _writing(self.log), self.log.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(clean) + "\n")
+        """Add one line to the log."""
+        if self.crew.is_first:
+            log.add_line(self.log, entry)
+
+    def _cut_log(self, step: int) -> None:
+        if self.crew.is_first:
+            log.cut_behind(self.log, step)
 
     def _begin(self, *, resume: bool, is_shared: bool) -> None:
         refuse_taken(self.folder, resume=resume)
@@ -261,27 +261,15 @@ class Run:
         kept = {*good[-KEPT_CHECKPOINTS:], *anchors}
         for step in set(self._steps()) - kept:
             shutil.rmtree(self._path(step))
-        named = {self._best(_best_step(self._path(step))) for step in kept}
+        self._forget_best(kept)
+
+    def _forget_best(self, checkpoints: Iterable[int], *, but: int | None = None) -> None:
+        """Remove the best weights that no checkpoint of these steps names, but those of one."""
+        named = {self._best(_best_step(self._path(step))) for step in checkpoints}
+        if but is not None:
+            named.add(self._best(but))
         for path in set((self.folder / "best").glob("step-*")) - named:
             shutil.rmtree(path)
-
-    def _cut_log(self, step: int) -> None:
-        """Drop the lines of steps that will be done again."""
-        if not self.crew.is_first or not self.log.exists():
-            return
-        kept = []
-        for line in self.log.read_bytes().splitlines(keepends=True):
-            if _step_of(line) > step:
-                break
-            kept.append(line)
-        temporary = self.log.with_suffix(".tmp")
-        with _writing(self.log):
-            write_synced(temporary, b"".join(kept))
-            temporary.replace(self.log)
-
-    def _sync_log(self) -> None:
-        with _writing(self.log), self.log.open("a") as file:
-            os.fsync(file.fileno())
 
 
 def state_of(
@@ -299,11 +287,18 @@ def state_of(
 
 
 def is_finished(folder: Path, origin: Origin, *, free: Set[str] = FREE_SETTINGS) -> bool:
-    """Tell whether a folder holds the finished run of these very settings and inputs."""
+    """Tell whether a folder holds the finished run of a command; stop if it has changed since."""
     if not (folder / MANIFEST).exists():
         return False
     manifest = open_artifact(folder, "model")
-    return first_change(folder, manifest, origin, free=free) is None
+    if manifest["command"].split()[:2] != origin.command.split()[:2]:
+        return False  # another command has made it
+    if change := first_change(folder, manifest, origin, free=free):
+        raise UsageError(
+            f"{change} or choose another --out; to train the finished model on: --model {folder} "
+            "--out NEW"
+        )
+    return True
 
 
 def refuse_taken(folder: Path, *, resume: bool) -> None:
@@ -324,44 +319,14 @@ def whole_checkpoints(folder: Path) -> list[Path]:
     return [p for p in sorted((folder / "checkpoints").glob("step-*")) if is_whole(p, "checkpoint")]
 
 
-def read_log(folder: Path) -> list[dict[str, Any]]:
-    """Return the lines of a run's log."""
-    path = folder / "log.jsonl"
-    if not path.is_file():
-        return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 def _steps_in(checkpoints: Path) -> list[int]:
     """Return the steps that have a checkpoint folder, whole or not."""
     names = (path.name for path in checkpoints.glob("step-*"))
     return sorted(int(name[5:]) for name in names if name[5:].isdigit())
 
 
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    """Say in one sentence what the disk refused."""
-    try:
-        yield
-    except OSError as error:
-        raise ArtifactError(
-            f"cannot write {path}: {error.strerror or error}; free some space and continue with "
-            "--resume auto"
-        ) from error
-
-
-def _step_of(line: bytes) -> float:
-    """Return the step of a log line; one that is torn belongs to no step that is over."""
-    try:
-        entry = json.loads(line)
-        return float(entry["step"]) if line.endswith(b"\n") else math.inf
-    except (ValueError, KeyError, TypeError):
-        return math.inf
-
-
 def _write_counters(folder: Path, counters: Counters) -> None:
-    entries = {key: _jsonable(value) for key, value in asdict(counters).items()}
-    (folder / "counters.json").write_text(json.dumps(entries))
+    (folder / "counters.json").write_text(json.dumps(log.as_plain(asdict(counters))))
 
 
 def _read_counters(folder: Path) -> Counters:
@@ -379,9 +344,3 @@ def _best_step(checkpoint: Path) -> int:
         return _read_counters(checkpoint).best_step
     except (OSError, ValueError, KeyError, TypeError):
         return 0
-
-
-def _jsonable(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _jsonable(entry) for key, entry in value.items()}
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,74 @@
+"""Flags that change nothing are said, or refused where no recipe can have brought them along."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertworks.core.settings import settings_of
+from bertworks.stages.idle_flags import OF_FINETUNE, OF_PRETRAIN, say_idle
+from bertworks.stages.settings import FinetuneSettings, PretrainSettings
+
+PLAIN = PretrainSettings(Path("shards"), out=Path("out"))
+LEARNING = PLAIN.learning
+
+
+@pytest.mark.parametrize(
+    ("changed", "given", "flag"),
+    [
+        ({"short_share": 0.5}, {"short_longest": 64}, "--short-share"),
+        (
+            {"objective": replace(PLAIN.objective, generator_size=0.5)},
+            {
+                "objective": replace(
+                    PLAIN.objective, generator_size=0.5, objectives=("replaced_token=50",)
+                )
+            },
+            "--generator-size",
+        ),
+        (
+            {"learning": replace(LEARNING, decay=0.3)},
+            {"learning": replace(LEARNING, decay=0.3, schedule="stable")},
+            "--decay",
+        ),
+    ],
+)
+def test_a_setting_that_changes_nothing_is_said(
+    capsys: pytest.CaptureFixture[str], changed: dict[str, Any], given: dict[str, Any], flag: str
+) -> None:
+    say_idle(PLAIN)
+    say_idle(replace(PLAIN, **{**changed, **given}))
+    assert capsys.readouterr().err == ""
+    say_idle(replace(PLAIN, **changed))
+    assert capsys.readouterr().err.startswith(f"{flag} changes nothing here, for it belongs to --")
+
+
+def test_of_one_task_there_is_no_share(capsys: pytest.CaptureFixture[str]) -> None:
+    plain = FinetuneSettings(model=Path("m"), out=Path("o"))
+    several = replace(plain.several, temperature=2.0)
+    say_idle(replace(plain, several=several))
+    assert "--temperature changes nothing here" in capsys.readouterr().err
+    say_idle(replace(plain, several=replace(several, tasks=Path("tasks.toml"))))
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "table"), [(PretrainSettings, OF_PRETRAIN), (FinetuneSettings, OF_FINETUNE)]
+)
+def test_the_tables_name_settings(kind: type, table: dict[str, Any]) -> None:
+    assert table.keys() <= {setting.name for setting in settings_of(kind)}
+
+
+@pytest.mark.parametrize("name", ["predict", "evaluate"])
+@pytest.mark.parametrize(
+    ("words", "flag"), [(["--task", "nonsense"], "--task"), (["--beams", 5], "--beams")]
+)
+def test_labels_without_training_need_no_learned_task(
+    tmp_path: Path, pretrained: Path, labelled, command: Callable[..., Any], name, words, flag
+) -> None:
+    data = ["--model", pretrained, "--data", labelled["dev"], "--out", tmp_path / "out.jsonl"]
+    ended = command(name, *data, "--zero-shot", "water", "road", *words)
+    assert ended.refusal(2).startswith(f"{flag} is for ")
+    assert "leave it or --zero-shot out" in ended.err
