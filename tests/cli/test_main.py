@@ -345,8 +345,12 @@ def test_too_little_memory_is_one_sentence(
         raise error
 
     monkeypatch.setattr("bertworks.cli.main._run", fail)
-    sentence = command("learn-vocab", text, "--out", text.parent / "out").refusal(1)
-    assert sentence.startswith("the memory is full; lower --batch-size")
+    out = ["--out", text.parent / "out"]
+    sentence = command("learn-vocab", text, *out).refusal(1)
+    assert sentence == "the memory is full; give it less data at once"
+    words = ["finetune", "--model", text, "--train", text, "--dev", text, *out]
+    sentence = command(*words).refusal(1)
+    assert sentence.startswith("the memory is full; lower --batch-size, or raise --accumulate, or")
     monkeypatch.setattr("bertworks.cli.main._is_of_memory", lambda error: False)
     with pytest.raises(type(error)):
         command("learn-vocab", text, "--out", text.parent / "out")

@@ -24,6 +24,9 @@ CLUE = {"name": {"叶老桂": [[0, 2]]}, "company": {"浙商银行": [[4, 7]]}}
         ("tokens", '["new york", "x"]', ["new york", "x"]),
         ("tokens", ["a b", "c"], ["a b", "c"]),
         ("tags", "O O B-city", ["O", "O", "B-city"]),
+        ("tokens", "[1], see [2]", ["[1],", "see", "[2]"]),
+        ("tokens", """['he', '"', "'s", '" "']""", ["he", '"', "'s", '" "']),
+        ("labels", """["rock 'n' 'x'", 'b']""", ["rock 'n' 'x'", "b"]),
         ("labels", "", []),
         ("labels", '["a", "b"]', ["a", "b"]),
         ("labels", "a|b", "a|b"),  # the form parts these
@@ -65,6 +68,7 @@ def test_cells_are_read_as_their_column_wants(ours: str, written: Any, read: Any
     [
         ("tokens", "['王' '芳']"),  # an array, whose texts Python would join
         ("tokens", "['王', '芳"),
+        ("labels", "['rock ''n'' roll', 'b']"),  # which Python would join, too
         ("tokens", "[王, 芳]"),
         ("tags", "[0 1 0]"),
         ("labels", "['a', nan]"),
@@ -93,6 +97,8 @@ def test_a_column_beside_bare_answers_tells_where_they_start(name: str) -> None:
     assert several["answers"] == [{"text": "a", "start": 1}, {"text": "b", "start": 7}]
     with pytest.raises(DataError, match="2 answers but 1 starts; each answer needs one"):
         arrange({"answers": ["a", "b"], name: 1}, {})
+    if name == "start":  # perhaps that of something else
+        assert arrange({"answers": "a", name: "00:01:20"}, {})["answers"] == [{"text": "a"}]
     own = [{"text": "a", "start": 5}]
     assert arrange({"answers": own, name: 7}, {})["answers"] == own
 
@@ -135,6 +141,17 @@ def test_a_choice_is_named_by_its_column_or_number(answer: Any, label: Any) -> N
     found = arrange(row, ARC)
     assert found["A,B,C,D"] == ["B", "A", "third", "x"]
     assert found["answer"] == label
+
+
+def test_a_number_that_is_too_long_is_no_place() -> None:
+    row = {"A": "x", "B": "y", "C": "z", "D": "", "answer": "7" * 5000}
+    assert arrange(row, ARC)["answer"] == "7" * 5000
+
+
+def test_what_python_warns_of_is_not_said(recwarn: pytest.WarningsRecorder) -> None:
+    assert arrange({"labels": "[1if|x"}, {})["labels"] == "[1if|x"
+    assert arrange({"labels": r"['C:\d', 'b']"}, {})["labels"] == [r"C:\d", "b"]
+    assert not recwarn
 
 
 def test_a_number_that_is_the_text_of_a_choice_is_its_text() -> None:

@@ -56,6 +56,8 @@ CHINESE = "这家酒店很好\t1\n房间太小了\t0\n"
         (CHINESE.encode("utf-16-le"), "iconv -f UTF-16LE -t UTF-8"),
         (CHINESE.encode("utf-16-be"), "iconv -f UTF-16BE -t UTF-8"),
         ("plain\t1\n".encode("utf-16-be"), "iconv -f UTF-16BE -t UTF-8"),
+        ("一万一千一百一十一\n".encode("utf-16-le") * 3, "iconv -f UTF-16LE -t UTF-8"),
+        ("一万一千一百一十一\n".encode("utf-16-be") * 3, "iconv -f UTF-16BE -t UTF-8"),
         (CHINESE.encode("gb18030"), "but perhaps GB18030; convert it first: iconv -f GB18030"),
         ("1234567890 20\t好\n".encode("gb18030") * 3, "but perhaps GB18030"),
         ("2024-11-16 08:15,第 12 号,1,000.5\n".encode("gb18030"), "but perhaps GB18030"),

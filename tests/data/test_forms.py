@@ -192,10 +192,16 @@ def test_the_start_of_an_answer_may_be_any_whole_number_or_its_text(start: objec
     assert make_example(row, 1, form="answers").answers == (Found("a", 4),)
 
 
-@pytest.mark.parametrize("start", [4.5, "b", "", True, [4], float("nan"), float("inf"), 10**400])
+@pytest.mark.parametrize("start", [4.5, "b", True, [4], float("nan"), float("inf"), 10**400])
 def test_another_start_of_an_answer_is_refused(start: object) -> None:
     row = {"question": "?", "passage": "a b a", "answers": [{"text": "a", "start": start}]}
     assert "of an answer is no whole number; count the characters" in reason(row, "answers")
+
+
+@pytest.mark.parametrize("start", [None, ""])
+def test_an_answer_without_a_start_is_taken_where_it_stands_first(start: object) -> None:
+    row = {"question": "?", "passage": "b a a", "answers": [{"text": "a", "start": start}]}
+    assert make_example(row, 1, form="answers").answers == (Found("a", 2),)
 
 
 def test_answers_may_be_one_object_alone() -> None:

@@ -280,7 +280,17 @@ def test_a_csv_of_one_column_that_holds_several_is_refused(
     assert whole[1].text == f"{TEXTS[0]}{mark}0"
 
 
-@pytest.mark.parametrize("rows", ["one; two\n", "one; two\nmore\n", "a; b\nc\nd; e; f\n"])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "one; two\n",
+        "one; two\nmore\n",
+        "a; b\nc\nd; e; f\n",
+        "I came; I saw\n" * 7,
+        "tea &amp; milk\n&quot;a b\n" * 4,
+        "one;two\n" * 4,  # too few rows to tell
+    ],
+)
 def test_texts_of_a_csv_may_hold_semicolons_now_and_then(file: Write, rows: str) -> None:
     found = examples_of(file("a.csv", rows), "texts", labelled=False)
     assert [e.text for e in found] == rows.splitlines()

@@ -134,6 +134,13 @@ def test_files_that_lack_a_line_are_refused(folder: Path, name: str) -> None:
     assert len(list(read_intents(folder, Quarantine(), {}))) == 2
 
 
+def test_the_last_utterance_may_lack_its_intent(folder: Path) -> None:
+    (folder / "label").write_text(INTENTS["label"].splitlines(keepends=True)[0] + "\n")
+    quarantine = Quarantine()
+    assert [line for line, _ in read_intents(folder, quarantine, {})] == [1]
+    assert bad_in(quarantine) == [("seq.in", 2, "nothing on the same line of label")]
+
+
 def test_other_folders_are_refused(tmp_path: Path) -> None:
     assert not is_intents(tmp_path)
     with pytest.raises(DataError, match=r"is a folder without seq\.in, seq\.out and label; give"):

@@ -117,6 +117,18 @@ def test_blank_rows_of_a_spreadsheet_are_passed_over(file: Write, header: str) -
 
 
 @pytest.mark.parametrize("header", ["text,label,note\n", ""])
+def test_who_counts_answers_hears_of_blank_rows_but_those_at_the_end(
+    file: Write, header: str
+) -> None:
+    rows = "one,1,x\n,,\n\n , ,\ntwo,0,y\n,,\n,,\n"
+    columns = {"text": "1", "label": "2"}
+    examples, bad = read(file("a.csv", header + rows), columns=columns, labelled=False)
+    assert [example.text for example in examples] == ["one", "two"]
+    first = 3 if header else 2
+    assert bad == [(line, "all of its cells are blank") for line in (first, first + 2)]
+
+
+@pytest.mark.parametrize("header", ["text,label,note\n", ""])
 def test_cells_that_are_not_needed_may_be_missing_and_empty_ones_too_many(
     file: Write, header: str
 ) -> None:

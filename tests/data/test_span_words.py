@@ -7,7 +7,7 @@ import pytest
 from bertworks.core.errors import DataError
 from bertworks.data.examples import Span
 from bertworks.data.forms import make_example
-from bertworks.data.span_words import require_words, words_of
+from bertworks.data.span_words import require_at
 
 TEXT = "🎉🎉 王小明 lives in 北京."
 NAME, START, END = "王小明", 3, 6
@@ -15,14 +15,14 @@ NAME, START, END = "王小明", 3, 6
 
 def reason(words: str, start: int, end: int) -> str:
     with pytest.raises(DataError) as caught:
-        require_words(words, TEXT, start, end)
+        require_at(words, TEXT, start, end)
     return str(caught.value)
 
 
 @pytest.mark.parametrize("words", [NAME, f" {NAME} "])
 def test_words_at_their_place_are_taken(words: str) -> None:
-    require_words(words, TEXT, START, END)
-    require_words("LIVES  in", TEXT, 7, 15)
+    require_at(words, TEXT, START, END)
+    require_at("LIVES  in", TEXT, 7, 15)
 
 
 @pytest.mark.parametrize(
@@ -49,19 +49,36 @@ def test_without_a_likely_cause_both_are_shown() -> None:
     assert "at -7..99 of the text" in reason(NAME, -7, 99)
 
 
+@pytest.mark.parametrize("words", ["U. S.", "u.s."])
+def test_case_and_white_space_do_not_count(words: str) -> None:
+    require_at(words, "the U.S. army", 4, 8)
+
+
+@pytest.mark.parametrize("words", ["muller", "Müller", "Mu\u0308ller"])
+def test_marks_on_letters_do_not_count(words: str) -> None:
+    require_at(words, "Hans Müller", 5, 11)
+
+
 @pytest.mark.parametrize(
-    ("item", "words"),
+    "item",
     [
-        ({"start": 0, "end": 3}, None),
-        ({"text": "Ada"}, "Ada"),
-        ({"word": "Ada", "value": "lives"}, "Ada"),
-        ({"mention": " ", "entity": "LIVES"}, "LIVES"),
-        ({"entity": "PER", "value": "someone"}, None),  # a kind and a norm, which stand nowhere
-        ({"text": 7}, None),
+        {"start": START, "end": END},
+        {"start": START, "end": END, "text": NAME, "value": "lives"},
+        {"start": START, "end": END, "mention": " ", "entity": "LIVES"},  # which stands elsewhere
+        {"start": START, "end": END, "entity": "PER", "value": "someone"},  # a kind and a norm
+        {"start": START, "end": END, "text": 7},
     ],
 )
-def test_the_words_of_a_place_have_several_names(item: dict[str, Any], words: str | None) -> None:
-    assert words_of(item, TEXT) == words
+def test_what_need_not_be_the_words_of_a_place_is_no_fault(item: dict[str, Any]) -> None:
+    row = {"text": TEXT, "spans": [item | {"label": "PER"}]}
+    assert make_example(row, 1, form="tags").spans == (Span(START, END, "PER"),)
+
+
+@pytest.mark.parametrize("name", ["text", "word", "mention", "entity", "value"])
+def test_the_words_of_a_place_have_several_names(name: str) -> None:
+    item = {"start": 5, "end": 8, "label": "PER", name: NAME}
+    with pytest.raises(DataError, match="UTF-16 units"):
+        make_example({"text": TEXT, "spans": [item]}, 1, form="tags")
 
 
 def test_rows_whose_words_stand_elsewhere_are_refused() -> None:

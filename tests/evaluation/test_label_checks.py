@@ -104,7 +104,21 @@ def test_one_label_in_several_spellings_is_found(alike: tuple[str, ...], said: s
 
 
 def test_numbers_and_words_that_differ_are_not_alike() -> None:
-    apart = ("1", "-1", "10", "1.5", "1_0", "inf", "infinity", "正面", "正", "9" * 17, "9" * 16)
+    apart = (
+        "1",
+        "-1",
+        "10",
+        "1.5",
+        "1.1",
+        "1.10",
+        "1_0",
+        "inf",
+        "infinity",
+        "正面",
+        "正",
+        "9" * 17,
+        "9" * 16,
+    )
     assert "alike labels" not in look(train=texts(*apart * 2))
 
 
@@ -136,6 +150,7 @@ def test_several_labels_that_became_one_are_found_by_their_mark(mark: str) -> No
         (["Arts, Crafts & Sewing", "Arts", "Toys & Games"], []),
         (["sport, local", "sport", "politics"], []),
         (["1,000", "1", "2"], []),
+        (["0,5", "1,0", "1,5", "0", "1", "5"], []),
         (["|", ",", "a"], []),
     ],
 )

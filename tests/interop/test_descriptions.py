@@ -282,4 +282,6 @@ def test_answers_with_more_than_two_ends_are_refused_by_their_number(their_words
     theirs = their_words(architectures=["BertForQuestionAnswering"])
     assert tasks_from_hugging_face(theirs) == {"answer": TaskNote()}
     with pytest.raises(ValueError, match="num_labels is 3; answers have two ends"):
-        tasks_from_hugging_face({**theirs, "_num_labels": 3})
+        tasks_from_hugging_face({**theirs, "num_labels": 3})
+    stale = {"_num_labels": 3, "id2label": {"0": "A", "1": "A"}}  # which nobody looks at
+    assert tasks_from_hugging_face({**theirs, **stale}) == {"answer": TaskNote()}

@@ -178,7 +178,7 @@ def test_a_length_that_is_none_is_refused(write, length: object) -> None:
     ("said", "found"),
     [
         ({"transformer_task": "fill-mask"}, "the task fill-mask"),
-        ({"processing_kwargs": {"text": {"max_length": 5}}}, "processing_kwargs"),
+        ({"processing_kwargs": {"text": {"max_length": 5}}}, "text in processing_kwargs"),
     ],
 )
 def test_an_encoder_used_in_another_way_is_refused(write, said, found: str) -> None:
@@ -194,17 +194,26 @@ def test_an_encoder_used_in_another_way_is_refused(write, said, found: str) -> N
         (
             "sentence_bert_config.json",
             {"tokenizer_args": {"truncation_side": "left"}},
-            "asks for tokenizer_args",
+            "asks for truncation_side in tokenizer_args",
         ),
         (
             "sentence_bert_config.json",
             {"config_args": {"num_hidden_layers": 1}},
-            "asks for config_args",
+            "asks for num_hidden_layers in config_args",
         ),
     ],
 )
 def test_what_would_make_other_vectors_is_refused(write, name: str, said, found: str) -> None:
     assert found in refusal(write(files={name: said}))
+
+
+def test_what_changes_no_vector_is_passed_over(write) -> None:
+    plain = read(write())
+    harmless = {"tokenizer_args": {"use_fast": True, "padding_side": "right"}}
+    harmless["config_args"] = {"trust_remote_code": True, "output_attentions": False}
+    files = {"sentence_bert_config.json": harmless}
+    files["config_sentence_transformers.json"] = {"truncate_dim": 10_000}
+    assert read(write(files=files)) == plain
 
 
 def test_prompts_are_read_with_the_default_one(write) -> None:

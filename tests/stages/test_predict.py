@@ -281,7 +281,9 @@ def test_what_is_there_already_is_left_alone(
     assert contents(tmp_path) == before
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.TSV", "a.parquet", "a.xlsx", "a.jsonl.gz"])
+@pytest.mark.parametrize(
+    "name", ["a.csv", "a.TSV", "a.parquet", "a.xlsx", "a.jsonl.gz", "a.jsonl.xz"]
+)
 def test_answers_are_not_written_under_the_name_of_another_format(
     classifier: Path, inputs: Path, tmp_path: Path, command: Run, name: str
 ) -> None:

@@ -247,6 +247,17 @@ def test_data_that_are_not_there_are_refused_before_anything_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_finished_tasks_do_not_need_their_data(
+    runs: list[Told], tmp_path: Path, command: Run
+) -> None:
+    settings = runs[1].results["settings"]
+    words = ["evaluate", "--suite", "glue", "--data", tmp_path, "--model", settings["model"]]
+    words += ["--out", settings["out"], "--only", "mrpc", "rte", "--resume", "auto"]
+    ended = command(*words, "--epochs", 1, "--limit", 19, "--finetune", *settings["finetune"])
+    assert "holds none of the data sets" not in ended.err
+    assert "was begun with data" in ended.refusal(2)  # which are others, not missing
+
+
 def test_a_folder_is_gone_on_with_only_when_asked_and_with_the_same_settings(
     words: list[Any], tmp_path: Path, command: Run
 ) -> None:

@@ -28,6 +28,12 @@ from bertworks.core.settings import (
 
 # A flag puts a recipe's rivals of it aside.
 RIVALS = {"steps": ("budget",), "budget": ("steps", "short_longest")}
+LESS_MEMORY = {
+    "batch_size": "lower --batch-size",
+    "batch_tokens": "lower --batch-tokens",
+    "accumulate": "raise --accumulate",
+    "model": "take a smaller model",
+}
 GROUPS = {"bertworks vocab": "Look at a vocabulary and change it."}  # commands of two words
 
 
@@ -36,6 +42,7 @@ def main(words: list[str] | None = None) -> NoReturn:
     given = sys.argv[1:] if words is None else words
     if isinstance(sys.stdout, TextIOWrapper):  # names of files need not be Unicode
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
+    name = ""
     try:
         name, settings, as_json = parse(given)
         share_cores()
@@ -48,8 +55,7 @@ def main(words: list[str] | None = None) -> NoReturn:
     except (MemoryError, RuntimeError) as error:
         if not _is_of_memory(error):
             raise
-        remedy = "lower --batch-size or --batch-tokens, raise --accumulate, or take a smaller model"
-        say(f"bertworks: the memory is full; {remedy}", is_error=True)
+        say(f"bertworks: the memory is full; {_less_memory(name)}", is_error=True)
         sys.exit(1)
     except OSError as error:
         _silence_output()
@@ -58,6 +64,14 @@ def main(words: list[str] | None = None) -> NoReturn:
             say(f"bertworks: {error}; {remedy}", is_error=True)
         sys.exit(1)
     sys.exit(0)
+
+
+def _less_memory(command: str) -> str:
+    """Return what may help, of what a command can be told."""
+    kind = COMMANDS[command].settings if command else None
+    known = {setting.name for setting in settings_of(kind)} if kind else set()
+    ways = [way for name, way in LESS_MEMORY.items() if name in known]
+    return ", or ".join(ways or ["give it less data at once"])
 
 
 def _is_of_memory(error: Exception) -> bool:

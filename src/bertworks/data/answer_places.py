@@ -1,6 +1,5 @@
 """Where an answer stands in its passage, by what a file says of it."""
 
-import math
 import re
 from typing import Any
 
@@ -18,18 +17,24 @@ def find_answer(text: Any, start: Any, passage: str) -> Found:
         return Found(text, said)
     places = [found.start() for found in re.finditer(f"(?={re.escape(text)})", passage)]
     nearest = min(places, key=lambda place: abs(place - said), default=None)
-    return Found(text, nearest, is_moved=start is not None and nearest is not None)
+    return Found(text, nearest, is_moved=start not in (None, "") and nearest is not None)
+
+
+def is_whole(start: Any) -> bool:
+    """Tell whether a value is a whole number, perhaps as text."""
+    try:
+        return not isinstance(start, bool) and float(start).is_integer()
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def _answer_start(start: Any) -> int:
-    """Return where an answer is said to start, perhaps as text, or 0 where nothing is said."""
-    try:
-        number = math.nan if isinstance(start, bool) else float(0 if start is None else start)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not number.is_integer():
+    """Return where an answer is said to start, or 0 where nothing is said."""
+    if start in (None, ""):
+        return 0
+    if not is_whole(start):
         raise DataError(
             f"the start {start!r:.60} of an answer is no whole number; count the characters of "
             "the passage from 0 on"
         )
-    return int(number)
+    return int(float(start))

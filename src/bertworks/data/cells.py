@@ -1,14 +1,19 @@
 """Values as files have them -> values as forms read them: lists, spans, choices."""
 
 import ast
+import io
 import json
 import re
 import string
+import tokenize
+import warnings
 from collections.abc import Callable, Container, Mapping
+from itertools import pairwise
 from typing import Any
 
 from bertworks.core.errors import DataError
-from bertworks.data.span_words import require_words
+from bertworks.data.answer_places import is_whole
+from bertworks.data.span_words import require_at
 
 NO_AGREEMENT = "-"  # a label of SNLI, MNLI and OCNLI: their annotators did not agree on one
 HYPOTHESES = ("sentence2", "hypothesis")  # how these sets name their second text
@@ -16,8 +21,8 @@ START_NAMES = ("answer_start", "start")  # of a column beside answers that are b
 _OPENINGS = ("[", "{", "('", '("')  # of lists and objects, and of tuples of texts
 # What is meant as a list where words may also begin with a bracket, as [CLS] and [ 1 ] do: quoted
 # texts, commas from the first word on, or nothing but numbers.
-_LISTED = re.compile(r"""[\[{](?:['"]|[^\s|]*,.*[\]}]$|[\d\s.]+\]$)""", re.DOTALL)
-_JOINED = re.compile(r"""['"]\s+['"]""")  # texts without commas, which Python makes one of
+_LISTED = re.compile(r"""[\[{](?:['"]|[^\s|\]}]*,.*[\]}]$|[\d\s.]+\]$)""", re.DOTALL)
+_MOST_DIGITS = 9  # of a label that is the number of a choice
 
 
 def arrange(
@@ -91,7 +96,7 @@ def _chosen(said: str, parts: list[str], choices: list[Any]) -> int | str:
     for names in (parts, list(string.ascii_uppercase[: len(parts)])):
         if said in names and not said.isdecimal():
             return names.index(said)
-    if not said.isdecimal():
+    if not said.isdecimal() or len(said) > _MOST_DIGITS:
         return said
     texts = [str(choice).strip() for choice in choices]
     if all(part.isdecimal() for part in parts) or said not in texts:
@@ -137,13 +142,14 @@ def _answers(found: Any, row: Mapping[str, Any]) -> Any:
 def _starts(row: Mapping[str, Any], count: int) -> list[dict[str, Any]]:
     """Return the start of each answer as a column of its own tells it, or nothing of each."""
     folded = {name.strip().casefold(): value for name, value in row.items()}
-    said = (folded[name] for name in START_NAMES if folded.get(name) not in (None, ""))
-    found = next(said, None)
-    if found is None:
+    said = [name for name in START_NAMES if folded.get(name) not in (None, "")]
+    if not said:
         return [{}] * count
-    written = _written(found)
-    listed = found if written is None else written
+    written = _written(folded[said[0]])
+    listed = folded[said[0]] if written is None else written
     starts = listed if isinstance(listed, list) else [listed]
+    if said[0] == "start" and not all(map(is_whole, starts)):
+        return [{}] * count  # of something else, such as a time
     if len(starts) != count:
         raise DataError(f"{count} answers but {len(starts)} starts; each answer needs one")
     return [{"start": start} for start in starts]
@@ -169,13 +175,21 @@ def _written(found: Any) -> Any:
 
 def _python_list(text: str) -> Any:
     """Return what pandas writes of a list, with lists for its tuples, or None."""
-    if _JOINED.search(text):
-        return None
     try:
-        found = json.loads(json.dumps(ast.literal_eval(text)))
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about signs such as \\d in a text
+            found = json.loads(json.dumps(ast.literal_eval(text)))
+        is_joined = _joins_texts(text)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError, tokenize.TokenError):
         return None
-    return found if isinstance(found, list | dict) else None
+    return found if isinstance(found, list | dict) and not is_joined else None
+
+
+def _joins_texts(text: str) -> bool:
+    """Tell whether texts stand side by side without a comma: Python makes one of them."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    kinds = [token.type for token in tokens if token.type not in (tokenize.NL, tokenize.NEWLINE)]
+    return (tokenize.STRING, tokenize.STRING) in pairwise(kinds)
 
 
 def _no_list(found: str) -> DataError:
@@ -193,7 +207,7 @@ def _spans(found: Any, row: Mapping[str, Any]) -> Any:
             for words, places in mentions.items():
                 for first, last in places:
                     if isinstance(row.get("text"), str):
-                        require_words(words, row["text"], first, last + 1)
+                        require_at(words, row["text"], first, last + 1)
                     spans.append([first, last + 1, kind])
     except (AttributeError, TypeError, ValueError):
         raise DataError(f"the spans {listed!r:.60} are not {{kind: {{words: places}}}}") from None

@@ -57,13 +57,18 @@ def _true_encoding(raw: bytes) -> str:
     if raw.startswith(_UTF16):
         name = "UTF-16"
     elif b"\0" in raw:
-        # Most NULs are the upper halves of Latin letters, digits and line ends.
-        name = "UTF-16BE" if raw[::2].count(0) > raw[1::2].count(0) else "UTF-16LE"
+        name = max(("UTF-16LE", "UTF-16BE"), key=lambda order: _num_usual(raw, order))
     elif _is_gb18030(raw):
         name = "GB18030"
     else:
         return "text; convert it first, with iconv for example"
     return f"but perhaps {name}; convert it first: iconv -f {name} -t UTF-8"
+
+
+def _num_usual(raw: bytes, encoding: str) -> int:
+    """Return how many usual characters some bytes are in an encoding."""
+    text = raw.decode(encoding, "ignore")
+    return len(_HAN.findall(text)) + sum(char.isascii() and char.isprintable() for char in text)
 
 
 def _is_gb18030(raw: bytes) -> bool:

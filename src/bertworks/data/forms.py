@@ -22,7 +22,7 @@ from bertworks.data.examples import (
     TaggedExample,
     TextExample,
 )
-from bertworks.data.span_words import require_words, words_of
+from bertworks.data.span_words import require_words
 
 
 @dataclass(frozen=True)
@@ -266,15 +266,14 @@ def _spans(row: Row, text: str) -> tuple[Span, ...]:
 
 
 def _place(item: Any, text: str) -> Place:
-    words = None
-    if isinstance(item, dict):
-        words, item = words_of(item, text), (item.get("start"), item.get("end"))
+    told = item if isinstance(item, dict) else {}
+    if told:
+        item = (told.get("start"), told.get("end"))
     is_pair = isinstance(item, list | tuple) and len(item) == 2
     if not is_pair or not all(isinstance(at, int) and not isinstance(at, bool) for at in item):
         raise DataError(f"{item!r:.60} is no place in a text: give its start and its end")
     start, end = item
-    if words is not None:
-        require_words(words, text, start, end)
+    require_words(told, text, start, end)
     if not 0 <= start < end <= len(text):
         raise DataError(f"the place {start}..{end} is not in the text of {len(text)} characters")
     return start, end

@@ -284,7 +284,8 @@ def _reader(
     if not table.has_places:
         return table.read
     wanted = {*FORMS[form].inputs, *(FORMS[form].gold if labelled else ())} - {"choices"}
-    return partial(table.read, needed={columns[ours] for ours in wanted if ours in columns})
+    needed = {columns[ours] for ours in wanted if ours in columns}
+    return partial(table.read, needed=needed, counts_blank=not labelled)
 
 
 def _refuse_shorter(table: Table, columns: Columns) -> None:

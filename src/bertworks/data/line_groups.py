@@ -78,20 +78,23 @@ def read_intents(folder: Path, quarantine: Quarantine, columns: Mapping[str, str
 
 def _require_even(files: Iterable[Path]) -> None:
     """Stop when files have not the same number of lines: one that is lost would move all others."""
-    counts = {file: _num_lines(file) for file in files}
-    if len(set(counts.values())) > 1:
-        (first, count), *others = counts.items()
-        told = ", ".join(f"{file.name} {other:,}" for file, other in others)
+    numbers = {file: _num_lines(file) for file in files}
+    filled, counts = zip(*numbers.values(), strict=True)
+    if max(filled) > min(counts):  # blank lines at the end aside
+        (first, (_, count)), *others = numbers.items()
+        told = ", ".join(f"{file.name} {other:,}" for file, (_, other) in others)
         raise DataError(
             f"{first} has {count:,} lines, {told}; the same line of each must be of one utterance, "
             "so find where lines are lost"
         )
 
 
-def _num_lines(file: Path) -> int:
-    """Return how many lines a file has, blank ones at its end aside."""
-    lines = read_every_line(file, Quarantine())
-    return max((number for number, line in lines if line is None or line.strip()), default=0)
+def _num_lines(file: Path) -> tuple[int, int]:
+    """Return how many lines a file has up to the last that is not blank, and in all."""
+    filled = number = 0
+    for number, line in read_every_line(file, Quarantine()):
+        filled = number if line is None or line.strip() else filled
+    return filled, number
 
 
 def is_intents(folder: Path) -> bool:

@@ -23,6 +23,8 @@ SAMPLE = 1000  # rows that tell what the columns are
 CSV_MARKS = (",", ";", "\t")  # between columns, the surest first
 FEWEST_EVEN = 0.9  # of the rows of a table without a header have the same width
 _SEP_LINE = re.compile(r'"?sep=([^\w\s"]|\t)"?,*', re.IGNORECASE)  # which Excel writes and reads
+_OF_PROSE = re.compile(r";(?=\s|$)|&#?\w{1,12};")
+FEWEST_PARTED = 5  # rows that tell what parts them
 UNEVEN = re.compile(r"^\d+ columns?, but ")  # how the reason begins where a row has another width
 
 
@@ -32,7 +34,7 @@ class Table:
 
     names: tuple[str, ...]  # numbers from 1 on where there is no header
     sample: tuple[dict[str, Any], ...]
-    read: Callable[..., Rows]  # of a quarantine; of cells also the columns that a row must have
+    read: Callable[..., Rows]  # of a quarantine; of cells also `needed` and `counts_blank`
     has_names: bool = True
     has_places: bool = False  # its columns stand in an order, so they may be given by number
     is_even: bool = True  # nearly all rows have as many columns
@@ -124,8 +126,12 @@ def names_columns(line: str) -> bool:
 
 
 def other_mark(table: Table) -> str | None:
-    """Return the mark that nearly all rows of one column hold equally often."""
-    rows = table.column(table.names[0]).values
+    """Return the mark that nearly all of many rows of one column hold equally often."""
+    values = table.column(table.names[0]).values
+    # No mark between columns: those of prose, which a blank or the end follows, and of &amp;.
+    rows = [_OF_PROSE.sub("", value) for value in values]
+    if len(rows) < FEWEST_PARTED:
+        return None
     return next((mark for mark in CSV_MARKS[1:] if is_parted(rows, mark)), None)
 
 
@@ -166,19 +172,12 @@ def read_csv(
 
 
 def _with_header(
-    file: Path,
-    read: Callable[[Path, Quarantine], Cells],
-    quarantine: Quarantine,
-    needed: Container[str] | None = None,
+    file: Path, read: Callable[[Path, Quarantine], Cells], quarantine: Quarantine, **how: Any
 ) -> Rows:
     rows = read(file, quarantine)
     _, header = next(((number, row) for number, row in rows if not _is_blank(row)), (0, []))
-    for number, row in rows:
-        named = _named(row, header, needed)
-        if named:
-            yield number, named
-        elif named is None:
-            quarantine.add(file, number, f"{num_columns(row)}, but the header has {len(header)}")
+    namer = _Namer(header, f"the header has {len(header)}", **how)
+    return namer.read(rows, partial(quarantine.add, file))
 
 
 def _without_header(
@@ -186,33 +185,51 @@ def _without_header(
     read: Callable[[Path, Quarantine], Cells],
     names: tuple[str, ...],
     quarantine: Quarantine,
-    needed: Container[str] | None = None,
     *,
     has_extras: bool,
+    **how: Any,
 ) -> Rows:
-    for number, row in read(file, quarantine):
-        named = _named(row[: len(names)] if has_extras else row, names, needed)
-        if named:
-            yield number, named
-        elif named is None:
-            quarantine.add(file, number, f"{num_columns(row)}, but most rows have {len(names)}")
+    rows = read(file, quarantine)
+    if has_extras:
+        rows = ((number, row[: len(names)]) for number, row in rows)
+    namer = _Namer(names, f"most rows have {len(names)}", **how)
+    return namer.read(rows, partial(quarantine.add, file))
 
 
-def _named(
-    row: list[str], names: Sequence[str], needed: Container[str] | None
-) -> dict[str, str] | None:
-    """Return the cells of a row by name, nothing of a blank row, or None of another width.
+@dataclass(frozen=True)
+class _Namer:
+    """Gives the cells of rows their names."""
 
-    The last cells may be missing and are empty then, unless they are needed; all are by default.
-    """
-    # Of one column a blank cell is a text that is missing, which who counts rows must hear of.
-    if _is_blank(row) and not len(row) == len(names) == 1:
-        return {}
-    cells = _fitted(row, len(names))
-    missing = names[len(cells) :]
-    if len(cells) > len(names) or any(needed is None or name in needed for name in missing):
-        return None
-    return dict(zip(names, [*cells, *[""] * len(missing)], strict=True))
+    names: Sequence[str]
+    wanted: str  # how many cells there should be, in words
+    needed: Container[str] | None = None  # columns that a row must have; None: all
+    counts_blank: bool = False  # whether a blank row is missed by who counts answers
+
+    def read(self, rows: Cells, refuse: Callable[[int, str], None]) -> Rows:
+        """Yield rows by name; those of another width are refused, blank ones at the end are not."""
+        blank: list[int] = []
+        for number, row in rows:
+            # Of one column a blank cell is a text that is missing.
+            if _is_blank(row) and not len(row) == len(self.names) == 1:
+                blank += [number] if self.counts_blank and len(row) > 1 else []
+                continue
+            for before in blank:
+                refuse(before, "all of its cells are blank")
+            blank = []
+            named = self._named(row)
+            if named is None:
+                refuse(number, f"{num_columns(row)}, but {self.wanted}")
+            else:
+                yield number, named
+
+    def _named(self, row: list[str]) -> dict[str, str] | None:
+        """Return the cells of a row by name, or None where needed ones are missing or too many."""
+        cells = _fitted(row, len(self.names))
+        missing = self.names[len(cells) :]
+        is_short = any(self.needed is None or name in self.needed for name in missing)
+        if is_short or len(cells) > len(self.names):
+            return None
+        return dict(zip(self.names, [*cells, *[""] * len(missing)], strict=True))
 
 
 def _is_blank(row: list[str]) -> bool:

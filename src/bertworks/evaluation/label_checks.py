@@ -5,7 +5,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 from bertworks.core.scripts import is_invisible
@@ -14,7 +13,8 @@ from bertworks.evaluation.findings import Finding, Places, joined, named, rows_o
 
 MOST_LISTED = 200  # labels in a table
 LARGEST_SHARE = 0.9  # of the examples with one label, before saying so
-NUMBER = re.compile(r"[+-]?\d{1,40}(\.\d{0,40})?")
+WHOLE = re.compile(r"\+?(-?)0*(\d+)(?:\.0*)?")  # 1, 01 and 1.0, but not 1.1 and 1.10
+DECIMAL = re.compile(r"\d+,\d+")
 # Marks that part several labels elsewhere, and how they are called.
 MARKS = {mark: repr(mark) for mark in "、，；;,｜|"} | {" ": "a space"}
 MANY_TOGETHER = {  # what is to be done where a label is several
@@ -228,7 +228,7 @@ def _folded(label: str) -> str:
     """Return what is left of a label in any spelling: its letters, or the number that it is."""
     normal = unicodedata.normalize("NFKC", label).casefold()
     bare = "".join(char for char in normal if not char.isspace() and not is_invisible(char))
-    return str(Fraction(bare)) if NUMBER.fullmatch(bare) else bare
+    return WHOLE.sub(r"\1\2", bare) if WHOLE.fullmatch(bare) else bare
 
 
 def _difference(alike: list[str]) -> str:
@@ -261,6 +261,7 @@ def _joined_labels(group: LabelCounts) -> Iterator[Finding]:
 
 def _several_in_one(names: Collection[str], mark: str) -> list[str]:
     """Return the labels of which every part stands by itself too, or in another one of several."""
+    names = [label for label in names if not (mark == "," and DECIMAL.fullmatch(label))]
     whole = {label: list(filter(None, map(str.strip, label.split(mark)))) for label in names}
     times = Counter(part for parts in whole.values() for part in set(parts))
     # Names of several words share words, so these must be labels themselves.

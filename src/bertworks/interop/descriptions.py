@@ -190,10 +190,8 @@ def _note(name: str, theirs: dict[str, Any], dialect: Dialect) -> TaskNote:
     """Return labels and options of a task."""
     if name == "fill_mask":
         return TaskNote(options={"tied": theirs.get("tie_word_embeddings") is not False})
-    if name == "answer" and len(_labels(theirs)) != 2:
-        raise ValueError(
-            f"num_labels is {len(_labels(theirs))}; answers have two ends, so only 2 is known"
-        )
+    if name == "answer" and (count := _num_labels(theirs)) != 2:
+        raise ValueError(f"num_labels is {count}; answers have two ends, so only 2 is known")
     if name not in (*OF_TEXTS, "choose", "tag"):
         return TaskNote()
     labels = () if name in ("score", "choose") else _labels(theirs)
@@ -212,13 +210,16 @@ def _note(name: str, theirs: dict[str, Any], dialect: Dialect) -> TaskNote:
 
 def _labels(theirs: dict[str, Any]) -> tuple[str, ...]:
     """Return the labels in the order of their numbers, or numbered ones where none are named."""
-    count = theirs.get("num_labels", theirs.get("_num_labels", 2))
-    labels = theirs.get("id2label") or {n: f"LABEL_{n}" for n in range(count)}
+    labels = theirs.get("id2label") or {n: f"LABEL_{n}" for n in range(_num_labels(theirs))}
     keys = [str(number) for number in range(len(labels))]
     by_key = {str(key): str(label) for key, label in labels.items()}
     if by_key.keys() != set(keys) or len({*by_key.values()}) < len(labels):
         raise ValueError(f"id2label {labels} does not number different labels from 0 on")
     return tuple(by_key[key] for key in keys)
+
+
+def _num_labels(theirs: dict[str, Any]) -> int:
+    return len(theirs.get("id2label") or ()) or theirs.get("num_labels", 2)
 
 
 def _class_suffix(architecture: str) -> str:

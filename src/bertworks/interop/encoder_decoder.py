@@ -53,7 +53,7 @@ UNKNOWN: dict[str, Any] = {
     "exponential_decay_length_penalty": None,
     "num_beam_groups": 1,
     "diversity_penalty": 0.0,
-    "guidance_scale": None,
+    "guidance_scale": 1.0,
 }
 
 

@@ -53,11 +53,15 @@ ENCODER_FILES = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
-# Their settings of an encoder that are not known here.
+# Their settings of an encoder that are not known here, but for what changes no vector.
 UNKNOWN = (
     *("processing_kwargs", "query_expansion", "tokenizer_args", "processor_kwargs"),
     *("config_args", "config_kwargs"),
 )
+HARMLESS = {
+    *("trust_remote_code", "use_fast", "padding", "padding_side", "pad_to_multiple_of"),
+    *("output_attentions", "output_hidden_states", "return_dict", "local_files_only"),
+}
 LEAST_LENGTH = 3  # a first piece, one of the text, a separator
 
 
@@ -74,21 +78,23 @@ def read_recipe(folder: Path, *, hidden_size: int, longest: int) -> EmbeddingRec
     said = read_object(ours) if ours.is_file() else {}
     if not modules or said.get("model_type") == "CrossEncoder":
         return None
-    if said.get("truncate_dim"):
-        raise ArtifactError(
-            f"{ours} cuts vectors to {said['truncate_dim']} numbers; that is not known here: "
-            "remove truncate_dim from a copy, and ask for shorter vectors as they are made"
-        )
     _check_order(folder, [module.kind for module in modules])
     encoder, pooling, *others = [folder / module.place for module in modules]
     normalizes = modules[-1].kind == NORMALIZE
     if normalizes:
         _read_behind_pooling(others.pop())
+    layers = _read_layers(others, hidden_size)
+    width = len(layers[-1].weight) if layers else hidden_size
+    if (said.get("truncate_dim") or width) < width:
+        raise ArtifactError(
+            f"{ours} cuts vectors to {said['truncate_dim']} numbers; that is not known here: "
+            "remove truncate_dim from a copy, and ask for shorter vectors as they are made"
+        )
     return EmbeddingRecipe(
         **_read_pooling(pooling),
         **_read_encoder_settings(encoder, longest),
         **_read_prompts(said, ours),
-        layers=_read_layers(others, hidden_size),
+        layers=layers,
         normalize=normalizes,
     )
 
@@ -209,7 +215,7 @@ def _read_encoder_settings(folder: Path, longest: int) -> dict[str, Any]:
     file = next((folder / name for name in ENCODER_FILES if (folder / name).is_file()), None)
     said = read_object(file) if file else {}
     task = said.get("transformer_task", "feature-extraction")
-    unknown = [key for key in UNKNOWN if said.get(key)]
+    unknown = [found for key in UNKNOWN for found in _unknown_settings(key, said.get(key))]
     if task != "feature-extraction" or unknown:
         what = f"the task {task}" if not unknown else unknown[0]
         raise ArtifactError(
@@ -267,6 +273,13 @@ def _read_prompts(said: dict[str, Any], file: Path) -> dict[str, Any]:
         "default_prompt": default,
         "similarity": said.get("similarity_fn_name"),
     }
+
+
+def _unknown_settings(key: str, value: Any) -> list[str]:
+    """Return what a setting asks for, by its inner keys where it has some."""
+    if isinstance(value, dict):
+        return [f"{inner} in {key}" for inner in value if inner not in HARMLESS]
+    return [key] if value else []
 
 
 def _read_layers(folders: list[Path], size: int) -> tuple[DenseLayer, ...]:

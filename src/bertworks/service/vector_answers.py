@@ -81,7 +81,7 @@ class VectorAnswers:
             raise Failure(
                 "bad_value",
                 f"prompt_name is {asked.prompt_name!r:.60}; give one of this model's prompts "
-                f"({', '.join(known) or 'it has none'}), or the words themselves as prompt",
+                f"({', '.join(known) or 'it has none'}), or leave it out",
             )
         return asked.prompt_name
 

@@ -25,7 +25,6 @@ OF_PRETRAIN = {
     "causal_share": Companion("--objectives next_piece", lambda s: _has(s, "next_piece")),
     "generator_size": Companion("--objectives replaced_token", lambda s: _has(s, "replaced_token")),
     "decay": STABLE,
-    "probe_every": Companion("--probe", lambda s: s.probing.probe is not None),
 }
 OF_FINETUNE = {
     "temperature": Companion("--tasks", lambda s: s.several.tasks is not None),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bertworks.core.errors import DataError, UsageError
+from bertworks.core.lines import COMPRESSIONS
 from bertworks.core.progress import progress, say
 from bertworks.data.examples import Example
 from bertworks.serving.attributions import Attributor
@@ -17,7 +18,7 @@ from bertworks.tasks.catalog import KINDS
 from bertworks.tasks.task import Answer, Task
 from bertworks.tasks.zero_shot import ByVectors
 
-OTHER_FORMATS = (".csv", ".tsv", ".parquet", ".xlsx", ".gz", ".zst")
+OTHER_FORMATS = (".csv", ".tsv", ".parquet", ".xlsx", *COMPRESSIONS)
 
 
 def run(settings: PredictSettings) -> dict[str, Any]:

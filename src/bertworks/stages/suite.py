@@ -40,6 +40,7 @@ from bertworks.tasks.catalog import KINDS, takes
 
 MAY_CHANGE = {"only", "resume", "device", "threads", "backend"}  # from one run to the next
 CHECKPOINT_EVERY = 500
+RESULT = "result.json"
 ITS_OWN = {  # what a suite tells finetune by itself, or takes by a flag of its own
     *("model", "size", "task", "tasks", "train", "dev", "columns", "out", "longest", "choose_by"),
     *("epochs", "lr"),
@@ -133,7 +134,7 @@ class _Runner:
 
     def run(self) -> None:
         """Fine-tune and score with every seed, and write down the result."""
-        note = self.folder / "result.json"
+        note = self.folder / RESULT
         if note.is_file():
             say(f"{self.name} is finished already")
             return
@@ -182,7 +183,7 @@ class _Runner:
         if task.model_of is not None:
             other = self.folder.with_name(task.model_of) / out.name
             if not (other / MANIFEST).exists():
-                is_done = (other.parent / "result.json").is_file()
+                is_done = (other.parent / RESULT).is_file()
                 raise (TrainingError if is_done else BertworksError)(
                     f"it needs the model of {task.model_of}, which is not there"
                 )
@@ -257,10 +258,9 @@ class _Runner:
 
 
 def _refuse_no_data(settings: EvaluateSettings, tasks: Mapping[str, SuiteTask]) -> None:
-    """Stop before anything is written where none of the data sets is there."""
-    files = [
-        settings.data / part[0].file for task in tasks.values() for part in task.parts.values()
-    ]
+    """Stop before anything is written where nothing is there of tasks that are to be run."""
+    open_tasks = (t for name, t in tasks.items() if not (settings.out / name / RESULT).is_file())
+    files = [settings.data / part[0].file for task in open_tasks for part in task.parts.values()]
     for file in files:
         with suppress(DataError):
             find_file(file)
@@ -306,7 +306,7 @@ def _tell(settings: EvaluateSettings, failures: Mapping[str, TaskResult]) -> lis
     assert settings.suites.suite is not None
     tasks, results = SUITES[settings.suites.suite], {}
     for name in tasks:
-        note = settings.out / name / "result.json"
+        note = settings.out / name / RESULT
         if name in failures:
             results[name] = failures[name]
         elif note.is_file():
