@@ -36,6 +36,7 @@ from bertworks.evaluation.dev_scores import DevScores, DevSet
 from bertworks.evaluation.floors import SeedScores, majority_metrics
 from bertworks.evaluation.suite_data import gather, sample, write_at_once
 from bertworks.evaluation.suites import GLUE
+from bertworks.model.config import Dropout
 from bertworks.serving.model_folder import open_model
 from bertworks.stages.finetune_plan import plan_of
 from bertworks.stages.settings import FinetuneSettings
@@ -191,7 +192,8 @@ def fine_tune(
     settings = settings_of(recipe, seed, asked)
     lesson = data.balanced if settings.of_task.class_weights and data.balanced else data.plain
     task = lesson.task
-    opened = open_model(data.model, tasks=[task], dropout=settings.dropout, seed=seed)
+    dropout = Dropout(**vars(settings.dropping))
+    opened = open_model(data.model, tasks=[task], dropout=dropout, seed=seed)
     batches = ExampleBatches(lesson.windows, batch_size=settings.batch_size, seed=seed)
     plan = plan_of(
         settings,

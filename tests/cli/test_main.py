@@ -19,6 +19,7 @@ from bertworks.cli.commands import COMMANDS
 from bertworks.cli.main import parse
 from bertworks.core.artifact import read_manifest
 from bertworks.core.settings import Ramp, Setting, as_command, settings_of
+from bertworks.stages.setting_groups import DropoutSettings
 from bertworks.stages.settings import (
     FinetuneSettings,
     MachineSettings,
@@ -410,6 +411,9 @@ def test_the_command_of_a_pretraining_stands_for_the_same_settings(
     assert is_run_again("pretrain", settings)
 
 
+rates = st.none() | st.floats(0, 0.99)
+
+
 @given(
     st.builds(
         FinetuneSettings,
@@ -419,7 +423,7 @@ def test_the_command_of_a_pretraining_stands_for_the_same_settings(
         out=paths,
         task=st.sampled_from(["classify", "match", None]),
         columns=st.lists(names.map(lambda name: f"text={name}"), max_size=3).map(tuple),
-        dropout=st.none() | st.floats(0, 0.99),
+        dropping=st.builds(DropoutSettings, dropout=rates, attention_dropout=rates),
         fresh=st.booleans(),
         machine=machines,
     )

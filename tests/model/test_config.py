@@ -155,7 +155,14 @@ def test_another_dropout_leaves_everything_else() -> None:
     other = config.with_dropout(0.0)
     assert (other.dropout, other.attention_dropout) == (0.0, 0.0)
     assert replace(other, dropout=0.1, attention_dropout=0.1) == config
-    assert config.with_dropout(None) is config
+    assert config.with_dropout(None) == config
+
+
+def test_attention_may_have_a_rate_of_its_own() -> None:
+    config = EncoderConfig.named("tiny")
+    other = config.with_dropout(0.3, attention_dropout=0.0)
+    assert (other.dropout, other.attention_dropout) == (0.3, 0.0)
+    assert config.with_dropout(None, 0.2) == replace(config, attention_dropout=0.2)
 
 
 def test_a_description_cannot_be_changed_and_stays_small() -> None:

@@ -15,7 +15,7 @@ from transformers import (
 
 from bertworks.core.artifact import Origin, saving
 from bertworks.core.batch import Batch, Target
-from bertworks.model.config import STYLES, EncoderConfig
+from bertworks.model.config import STYLES, Dropout, EncoderConfig
 from bertworks.serving.learners import Wanted, draw_learner, open_learner, write_learner
 from bertworks.tasks.electra import Electra, draw, fill_in
 
@@ -110,7 +110,7 @@ def test_their_model_is_trained_further_and_what_it_lacks_is_named(
     theirs.save_pretrained(tmp_path)
     pieces.save(tmp_path)
     wanted = Wanted(objectives=("fill_mask", "next_sentence"))
-    learner = open_learner(tmp_path, pieces, wanted, dropout=0.0)
+    learner = open_learner(tmp_path, pieces, wanted, dropout=Dropout(0.0))
     said = capsys.readouterr().err
     assert "4 start fresh (encoder.pooler.dense.weight, encoder.pooler.dense.bias, heads." in said
     texts = draw_texts(LENGTHS, seed=6)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from bertworks.core.artifact import Origin, saving
 from bertworks.core.errors import ArtifactError, UsageError
-from bertworks.model.config import STYLES, EncoderConfig
+from bertworks.model.config import STYLES, Dropout, EncoderConfig
 from bertworks.model.weights import read_tensors, write_tensors
 from bertworks.serving.model_folder import open_model, save_model, tasks_of
 from bertworks.tasks.catalog import make_task
@@ -166,7 +166,7 @@ def test_a_fresh_model_takes_nothing_but_the_shape(saved: Path) -> None:
 
 def test_dropout_is_chosen_when_a_model_is_opened(saved: Path, config) -> None:
     assert open_model(saved).model.config.dropout == config.dropout
-    opened = open_model(saved, dropout=0.25).model
+    opened = open_model(saved, dropout=Dropout(0.25)).model
     assert (opened.config.dropout, opened.config.attention_dropout) == (0.25, 0.25)
     assert opened.encoder.blocks[0].dropout == 0.25
 

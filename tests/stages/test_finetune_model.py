@@ -8,6 +8,7 @@ import pytest
 
 from bertworks.core.errors import UsageError
 from bertworks.stages.finetune_model import longest_of, open_for, own_tasks
+from bertworks.stages.setting_groups import DropoutSettings
 from bertworks.stages.settings import FinetuneSettings
 from bertworks.tasks.classify import Classify
 from bertworks.tokenizer.tokenizer import Tokenizer
@@ -29,12 +30,14 @@ def settings_of(tokenizer: Tokenizer, tmp_path: Path) -> Make:
 def test_a_fresh_network_has_the_size_and_the_pieces_it_is_asked_for(
     settings_of: Make, tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = settings_of(size="transformer-3x24", longest=40, dropout=0.25)
+    rates = DropoutSettings(dropout=0.25, attention_dropout=0.0)
+    settings = settings_of(size="transformer-3x24", longest=40, dropping=rates)
     assert own_tasks(settings) == {}
     opened = open_for(settings, [Classify(["a", "b"])], {})
     config = opened.model.config
     assert (config.num_layers, config.hidden_size, config.max_positions) == (3, 24, 40)
-    assert (config.vocab_size, config.dropout) == (tokenizer.vocab_size, 0.25)
+    assert config.vocab_size == tokenizer.vocab_size
+    assert (config.dropout, config.attention_dropout) == (0.25, 0.0)
     assert list(opened.model.tasks) == ["classify"]
     assert "weights: fresh, " in capsys.readouterr().err
     assert longest_of(settings, opened) == 40

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from bertworks.core.artifact import Origin
 from bertworks.core.errors import UsageError
 from bertworks.core.settings import Ramp, make_settings, read_values
-from bertworks.model.config import EncoderConfig
+from bertworks.model.config import Dropout, EncoderConfig
 from bertworks.serving.model_folder import OpenModel, open_model, save_model
 from bertworks.stages.finetune_plan import plan_of, recipe_for, regularize_plan
 from bertworks.stages.setting_groups import RegularizeSettings
@@ -260,5 +260,5 @@ def test_flags_that_would_do_nothing_are_refused(
 def test_two_passes_differ_where_some_dropout_is_left(judge_of_moods: Path) -> None:
     only_head = make_task("classify", ("large", "small"), name="size", dropout=0.3)
     assert planned(open_model(judge_of_moods, tasks=[only_head]), r_drop=1.0).regularize.r_drop
-    opened = open_model(judge_of_moods, tasks=[NEW], dropout=0.1)
+    opened = open_model(judge_of_moods, tasks=[NEW], dropout=Dropout(0.1))
     assert planned(opened, r_drop=1.0, dropout=0.1).regularize.r_drop == 1.0

@@ -17,7 +17,7 @@ from bertworks.data.shards import Shards
 from bertworks.model.config import EncoderConfig
 from bertworks.model.weights import read_tensors
 from bertworks.stages import pretrain
-from bertworks.stages.setting_groups import MaskingSettings
+from bertworks.stages.setting_groups import DropoutSettings, MaskingSettings
 from bertworks.stages.settings import PretrainSettings
 from bertworks.tasks.catalog import make_task
 from bertworks.training.log import read_log
@@ -177,7 +177,8 @@ def test_without_next_sentences_there_is_one_objective(
 def test_dropout_is_the_familys_own_unless_it_is_said(
     size: str, said: float | None, dropout: float, shards: Path
 ) -> None:
-    settings = PretrainSettings(shards, out=Path("o"), size=size, dropout=said)
+    rates = DropoutSettings(dropout=said)
+    settings = PretrainSettings(shards, out=Path("o"), size=size, dropping=rates)
     config = pretrain._config(settings, Shards.open(shards))
     assert (config.dropout, config.attention_dropout) == (dropout, dropout)
 

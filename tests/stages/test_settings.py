@@ -75,6 +75,7 @@ LIMITS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
     ("pretrain", "z_loss"): ("a number of at least 0", ["-1"], ["0", "1e-4"]),
     ("pretrain", "probe_every"): (COUNT, ["0", "-5"], ["1"]),
     ("pretrain", "dropout"): (SHARE, ["1", "-1"], ["0"]),
+    ("pretrain", "attention_dropout"): (SHARE, ["1", "-1"], ["0"]),
     ("pretrain", "causal_share"): (f"{RAMP} from 0 to 1", ["-0.1", "0..1.1"], ["1", "0..0.5"]),
     ("pretrain", "generator_size"): ("a number above 0 and below 1", ["0", "1"], ["0.5"]),
     ("pretrain", "mask_rate"): (
@@ -126,6 +127,7 @@ LIMITS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
     ("finetune", "patience"): (COUNT, ["0", "-1"], ["1"]),
     ("finetune", "seeds"): (COUNT, ["0", "-2"], ["1"]),
     ("finetune", "dropout"): (SHARE, ["1", "2"], ["0"]),
+    ("finetune", "attention_dropout"): (SHARE, ["1", "2"], ["0"]),
     ("finetune", "longest"): ("a whole number of at least 8", ["0", "3"], ["8"]),
     ("finetune", "checkpoint_every"): (COUNT_OR_ZERO, ["-1"], ["0"]),
     ("finetune", "threads"): (COUNT, ["0"], ["1"]),

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 from bertworks.core.errors import UsageError
 
@@ -202,9 +202,27 @@ class EncoderConfig:
             raise UsageError(f"there is no family {style!r}; the families are {_listed(STYLES)}")
         return cls(**STYLES[style] | (PUBLISHED.get(name) or _shape(style, size)))
 
-    def with_dropout(self, rate: float | None) -> Self:
-        """Return the same network with another dropout rate everywhere, or itself for None."""
-        return self if rate is None else replace(self, dropout=rate, attention_dropout=rate)
+    def with_dropout(self, dropout: float | None, attention_dropout: float | None = None) -> Self:
+        """Return the same network with another rate, everywhere unless attention has its own.
+
+        None leaves the rates as they are.
+        """
+        of_attention = dropout if attention_dropout is None else attention_dropout
+        return replace(
+            self,
+            dropout=self.dropout if dropout is None else dropout,
+            attention_dropout=self.attention_dropout if of_attention is None else of_attention,
+        )
+
+
+class Dropout(NamedTuple):
+    """Rates in place of a network's own, as `with_dropout` takes them."""
+
+    dropout: float | None = None
+    attention_dropout: float | None = None
+
+
+AS_IT_IS = Dropout()
 
 
 def _is_number(value: Any) -> bool:
@@ -344,6 +362,7 @@ PUBLISHED: dict[str, dict[str, Any]] = {
     "albert-xlarge": _of(24, 2048, 16),
     "albert-xxlarge": _of(12, 4096, 64),
     "electra-small": _of(12, 256, 4, embedding_size=128),
+    "transformer-tiny": _of(4, 128, 4, feed_forward_size=256),
     "transformer-base": _of(6, 512, 8),
     "transformer-big": _of(6, 1024, 16),
     "modernbert-base": _of(22, 768, 12, feed_forward_size=1152),

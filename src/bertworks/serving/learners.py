@@ -10,7 +10,7 @@ from bertworks.core.progress import say
 from bertworks.core.seeds import derive
 from bertworks.interop.hugging_face import open_folder
 from bertworks.interop.sentence_transformers import encoder_folder
-from bertworks.model.config import EncoderConfig
+from bertworks.model.config import AS_IT_IS, Dropout, EncoderConfig
 from bertworks.serving.model_folder import (
     GENERATOR,
     has_generator,
@@ -52,7 +52,7 @@ def draw_learner(config: EncoderConfig, wanted: Wanted) -> AnyLearner:
 
 
 def open_learner(
-    path: Path, tokenizer: Tokenizer, wanted: Wanted, *, dropout: float | None = None
+    path: Path, tokenizer: Tokenizer, wanted: Wanted, *, dropout: Dropout = AS_IT_IS
 ) -> AnyLearner:
     """Open a model folder to train it further; heads that it lacks are drawn fresh."""
     told = open_folder(encoder_folder(path)).tasks

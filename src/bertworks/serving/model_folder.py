@@ -21,7 +21,7 @@ from bertworks.interop.sentence_transformers import (
     read_recipe,
     write_recipe,
 )
-from bertworks.model.config import EncoderConfig
+from bertworks.model.config import AS_IT_IS, Dropout, EncoderConfig
 from bertworks.model.embedding import EmbeddingRecipe
 from bertworks.model.encoder import initialize
 from bertworks.model.weights import Account, load_weights
@@ -57,7 +57,7 @@ def open_model(
     path: Path,
     *,
     tasks: Sequence[Task] | None = None,
-    dropout: float | None = None,
+    dropout: Dropout = AS_IT_IS,
     fresh: bool | Collection[str] = False,
     pickled: bool = False,
     seed: int = 0,
@@ -71,7 +71,7 @@ def open_model(
     check_artifact(path, "model")
     folder = open_folder(encoder_folder(path))
     own = _own_tasks(folder)
-    config = folder.config.with_dropout(dropout)
+    config = folder.config.with_dropout(*dropout)
     recipe = read_recipe(path, hidden_size=config.hidden_size, longest=config.max_positions)
     tokenizer = Tokenizer.open(folder.path)
     if recipe and recipe.lowercase:
@@ -99,12 +99,12 @@ def networks_in(path: Path) -> list[Path]:
 
 
 def open_generator(
-    path: Path, beside: TaskModel, *, task: Task | None = None, dropout: float | None = None
+    path: Path, beside: TaskModel, *, task: Task | None = None, dropout: Dropout = AS_IT_IS
 ) -> TaskModel:
     """Open the generator in the folder of a discriminator; a table that it lacks is that one's."""
     folder = open_folder(path / GENERATOR)
     own = _own_tasks(folder)
-    model = TaskModel.without_weights(folder.config.with_dropout(dropout), [task] if task else own)
+    model = TaskModel.without_weights(folder.config.with_dropout(*dropout), [task] if task else own)
     tensors = folder.tensors()
     common = {f"{TABLE}{table}.weight": one.detach() for table, one in tables_of(beside).items()}
     lent = {name: one for name, one in common.items() if name not in tensors}
@@ -119,14 +119,14 @@ def make_model(
     tasks: Sequence[Task],
     *,
     longest: int,
-    dropout: float | None = None,
+    dropout: Dropout = AS_IT_IS,
     seed: int = 0,
 ) -> OpenModel:
     """Make a fresh network of a size for the pieces of a tokenizer's folder."""
     cutter = Tokenizer.open(tokenizer)
     named = EncoderConfig.named(size)
     config = replace(named, vocab_size=cutter.vocab_size, max_positions=longest)
-    model = TaskModel(config.with_dropout(dropout), tasks, seed=seed)
+    model = TaskModel(config.with_dropout(*dropout), tasks, seed=seed)
     return OpenModel(model, cutter, None)
 
 

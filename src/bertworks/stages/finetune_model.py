@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from bertworks.core.errors import UsageError
 from bertworks.core.progress import say
+from bertworks.model.config import Dropout
 from bertworks.serving.model_folder import OpenModel, make_model, open_model, tasks_of
 from bertworks.stages.settings import FinetuneSettings
 from bertworks.tasks.catalog import KINDS
@@ -29,7 +30,7 @@ def open_for(
     opened = open_model(
         settings.model,
         tasks=[*tasks.values(), *kept.values()],
-        dropout=settings.dropout,
+        dropout=Dropout(**vars(settings.dropping)),
         fresh=settings.fresh or (tasks.keys() if settings.several.new_head else False),
         seed=settings.seed,
     )
@@ -55,7 +56,7 @@ def _make(settings: FinetuneSettings, tasks: Sequence[Task]) -> OpenModel:
         settings.size,
         tasks,
         longest=settings.longest or DEFAULT_LONGEST,
-        dropout=settings.dropout,
+        dropout=Dropout(**vars(settings.dropping)),
         seed=settings.seed,
     )
     count = sum(parameter.numel() for parameter in made.model.parameters())

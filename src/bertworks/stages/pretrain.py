@@ -26,7 +26,7 @@ from bertworks.evaluation.statistics import interval_rows
 from bertworks.evaluation.training_curves import course_of
 from bertworks.interop.hugging_face import open_folder
 from bertworks.interop.sentence_transformers import encoder_folder
-from bertworks.model.config import EncoderConfig
+from bertworks.model.config import Dropout, EncoderConfig
 from bertworks.serving.learners import (
     AnyLearner,
     Wanted,
@@ -178,7 +178,7 @@ def _config(settings: PretrainSettings, shards: Shards) -> EncoderConfig:
     config = EncoderConfig.named(settings.size or DEFAULT_SIZE)
     # A position that no text reaches would stay untrained, and be read by longer texts later.
     sized = replace(config, vocab_size=shards.vocab_size, max_positions=settings.longest)
-    return sized.with_dropout(settings.dropout)
+    return sized.with_dropout(**vars(settings.dropping))
 
 
 def _config_of_model(path: Path, settings: PretrainSettings) -> EncoderConfig:
@@ -214,7 +214,8 @@ def _learner(
     )
     if settings.model is None:
         return draw_learner(config, wanted)
-    return open_learner(settings.model, tokenizer, wanted, dropout=settings.dropout)
+    dropout = Dropout(**vars(settings.dropping))
+    return open_learner(settings.model, tokenizer, wanted, dropout=dropout)
 
 
 def _refuse_difference(settings: PretrainSettings, objectives: tuple[str, ...]) -> None:

@@ -61,6 +61,17 @@ class CrewSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DropoutSettings:
+    """How much is left out by chance while a network learns."""
+
+    dropout: Share | None = None
+    """Dropout rate; by default the network's own (BERT's is 0.1)."""
+    attention_dropout: Share | None = None
+    """Dropout rate of what attention looks at; by default that of --dropout, or the network's
+    own."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class LearningSettings:
     """How the weights follow their gradients."""
 

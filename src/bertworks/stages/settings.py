@@ -18,6 +18,7 @@ from bertworks.stages.setting_groups import (
     CountOrZero,
     CountRamp,
     CrewSettings,
+    DropoutSettings,
     LayerSettings,
     LearningSettings,
     Longest,
@@ -101,8 +102,7 @@ class PretrainSettings:
     spike: MultipleOrZero = 3.0
     """A loss this many times its average is not learned from; after some in a row the run goes
     back and leaves them out. 0 learns from all."""
-    dropout: Share | None = None
-    """Dropout rate of the network; by default its family's own (BERT's is 0.1)."""
+    dropping: DropoutSettings = DropoutSettings()
     objective: ObjectiveSettings = ObjectiveSettings()
     mask_rate: OpenShareRamp = Ramp(0.15, 0.15)
     """Share of the pieces that is hidden; A..B moves over the run."""
@@ -190,8 +190,7 @@ class FinetuneSettings:
     layers: LayerSettings = LayerSettings()
     regularize: RegularizeSettings = RegularizeSettings()
     choice: ChoiceSettings = ChoiceSettings()
-    dropout: Share | None = None
-    """Dropout rate; by default the model's own."""
+    dropping: DropoutSettings = DropoutSettings()
     longest: Longest | None = None
     """Longest window in pieces; by default what the model reads."""
     fresh: bool = False
