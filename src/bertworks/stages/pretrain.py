@@ -92,17 +92,11 @@ def _run(settings: PretrainSettings, crew: Crew) -> dict[str, Any]:
     at = train(model, own, plan, run=training, machine=machine, evaluate=judge.score)
     if not at.step:
         raise UsageError(f"--budget {settings.budget} was over before the first step; raise it")
-    with whole(model):
-        final = judge.final_scores()
-    final = replace(final, evaluation=final.evaluation.agreed(crew))
-    log = read_log(settings.out)
-    warnings = judge.warnings(final, log, clip=settings.clip)
-    for sentence in [*final.lacking(), *warnings.values()]:
-        say(f"warning: {sentence}")
+    final, warnings = _judged(judge, model, settings, crew)
     done = {"steps": at.step - training.resumed_after}
     parts: list[Part] = [
         final.part(),
-        course_of(log, best_step=at.best_step),
+        course_of(read_log(settings.out), best_step=at.best_step),
         Warnings(tuple(warnings.values())),
         fingerprint(origin, {"shards": len(shards.is_held_out)}),
         Speed.of(machine, time.monotonic() - started, done),
@@ -129,6 +123,19 @@ def _run(settings: PretrainSettings, crew: Crew) -> dict[str, Any]:
         "intervals": interval_rows(final.intervals),
         "warnings": list(warnings.values()),
     }
+
+
+def _judged(
+    judge: HeldOutJudge, model: AnyLearner, settings: PretrainSettings, crew: Crew
+) -> tuple[FinalScores, dict[str, str]]:
+    """Return the scores of the best weights and what speaks against the run, which is said."""
+    with whole(model):
+        final = judge.final_scores()
+    final = replace(final, evaluation=final.evaluation.agreed(crew))
+    warnings = judge.warnings(final, read_log(settings.out), clip=settings.clip)
+    for sentence in [*final.lacking(), *warnings.values()]:
+        say(f"warning: {sentence}")
+    return final, warnings
 
 
 def _announce(model: AnyLearner, machine: Machine, crew: Crew) -> None:
