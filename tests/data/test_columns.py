@@ -185,6 +185,7 @@ def test_a_target_speaks_of_texts_to_write_only_beside_a_source_and_without_a_te
     assert form_of(["Source", "Target", "title"], {}) == "target"
     assert form_of(["abstract", "title"], {"source": "abstract", "target": "title"}) == "target"
     assert form_of(["1", "2"], {"source": "2", "target": "1"}) == "target"
+    assert form_of(["abstract", "title"], {"source": "abstract", "target": "nope"}) == "target"
     assert form_of(["text", "source", "target"], {}) == "label"
     assert form_of(["sentence", "source", "target"], {}) == "label"
     assert form_of(["body", "target", "web"], {"text": "body", "source": "web"}) == "label"

@@ -74,21 +74,22 @@ def test_sides_over_the_limit_and_unknown_pieces_are_told_apart(tokenizer) -> No
     assert told["sources in pieces"].details[0]["100 %"] == "9"
 
 
-def test_capital_letters_that_a_tokenizer_folds_are_said_of_targets_alone(tokenizer) -> None:
+def test_letters_that_a_tokenizer_folds_are_said_of_targets_alone(tokenizer) -> None:
     folding = learn_wordpiece(lambda: SENTENCES, size=90, cased=False)
     examples = [
         SourceExample("Few", ("few",), line=1),
         SourceExample("few", ("few", "A few"), line=2),
         SourceExample("Few", line=3),
+        SourceExample("few", ("für",), line=4),
         TextExample("A"),
     ]
-    finding = found(TargetPieceCheck(folding, longest=10), *examples)["capital letters"]
-    assert finding.places.first == [("a.tsv", 2)]
-    assert "1 row with targets that have capital letters" in finding.said
+    finding = found(TargetPieceCheck(folding, longest=10), *examples)["folded letters"]
+    assert finding.places.first == [("a.tsv", 2), ("a.tsv", 4)]
+    assert "2 rows with targets that have capital letters" in finding.said
     said = folded_warning("train.tsv", examples, folding)
     assert said is not None
-    assert said.startswith("train.tsv: 1 row with targets that have capital letters, which the tok")
-    assert "capital letters" not in found(TargetPieceCheck(tokenizer, longest=10), *examples)
+    assert said.startswith("train.tsv: 2 rows with targets that have capital letters or letters w")
+    assert "folded letters" not in found(TargetPieceCheck(tokenizer, longest=10), *examples)
     assert folded_warning("train.tsv", examples, tokenizer) is None
 
 

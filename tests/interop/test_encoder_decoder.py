@@ -174,7 +174,7 @@ def test_how_answers_are_looked_for_is_read_where_it_stands(write_pair) -> None:
         ({"encoder__model_type": "vit"}, "'vit' is of no family"),
         ({"decoder__model_type": "gpt2"}, "'gpt2' is of no family"),
         ({"decoder": None}, "describes no decoder"),
-        ({"num_beams": "four", "decoder_start_token_id": 0}, "no known form"),
+        ({"num_beams": "four", "decoder_start_token_id": 0}, "num_beams is .four., but it must be"),
     ],
 )
 def test_what_is_no_pair_of_ours_is_refused(write_pair, said: dict[str, Any], told: str) -> None:
@@ -245,6 +245,25 @@ def test_what_would_be_written_otherwise_is_refused_by_its_key(write_pair, key, 
     assert open_folder(path).tasks  # what changes nothing
     file.write_text(json.dumps({**said, key: value}))
     with pytest.raises(ArtifactError, match=f"written with {key} = "):
+        open_folder(path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "wanted"),
+    [
+        ("num_beams", "x", "a whole number of at least 1"),
+        ("num_beams", 0, "a whole number of at least 1"),
+        ("max_length", 1, "a whole number of at least 2"),
+        ("min_length", 2.5, "a whole number of at least 0"),
+        ("length_penalty", True, "a number"),
+    ],
+)
+def test_a_search_that_cannot_be_is_refused_by_its_key(write_pair, key, value, wanted) -> None:
+    path, _ = write_pair()
+    change(path)
+    file = path / "generation_config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), key: value}))
+    with pytest.raises(ArtifactError, match=f"{key} is {value!r}, but it must be {wanted}; mend"):
         open_folder(path)
 
 

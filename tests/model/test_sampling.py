@@ -45,6 +45,10 @@ def test_pieces_come_as_often_as_they_are_likely(temperature: float) -> None:
     assert shares == pytest.approx(expected, abs=0.03)
 
 
+def test_next_to_no_temperature_draws_the_likeliest() -> None:
+    assert {tuple(tokens) for tokens in drawn(50, temperature=1e-38)} == {(0,)}
+
+
 def test_only_the_likeliest_may_be_drawn() -> None:
     assert {tuple(tokens) for tokens in drawn(300, top_k=2)} == {(0,), (1,)}
     # The first has 0.64 and the first two 0.88 of all chances.

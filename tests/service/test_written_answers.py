@@ -7,6 +7,7 @@ import torch
 
 from bertworks.data.examples import SourceExample
 from bertworks.service import written_answers
+from bertworks.service.answers import Answers
 from bertworks.service.asked import MOST_WRITTEN, Asked
 from bertworks.service.failures import Failure
 from bertworks.service.jobs import Item
@@ -143,20 +144,22 @@ def test_a_source_that_is_too_long_is_cut_and_that_is_told(
 @pytest.mark.parametrize(
     ("decoder", "asked", "message"),
     [
-        ("copied", Asked(begin="the cat " * 40), "begin has 80 pieces, but 64 are the most"),
+        ("copied", {"begin": "the cat " * 40}, "begin has 80 pieces, but 64 are the most"),
         (
             "copied",
-            Asked(shortest_reply=66, begin="the cat"),
+            {"shortest_reply": 66, "begin": "the cat"},
             "at least 66 pieces are asked for, but the network has places for 65",
         ),
-        ("prefix", Asked(longest_reply=66), "a reply of 66 pieces leaves no place for the source"),
+        ("copied", {"begin": "漢"}, "answers cannot begin with '漢', for the tokenizer does not"),
+        ("prefix", {"longest_reply": 66}, "a reply of 66 pieces leaves no place for the source"),
     ],
 )
 def test_what_leaves_no_place_is_refused(
-    open_writer, decoder: str, asked: Asked, message: str
+    open_writer, decoder: str, asked: dict[str, Any], message: str
 ) -> None:
+    answers = Answers(open_writer(decoder), queue_tokens=1 << 16)
     with pytest.raises(Failure, match=message) as failed:
-        items_of(open_writer(decoder), ["the cat"], asked)
+        answers.prepare("generate", ["the cat"], asked)
     assert failed.value.code == "bad_value"
 
 

@@ -74,7 +74,7 @@ def test_cased_keeps_capital_letters(text: Path, tmp_path: Path, command: Run) -
     out = tmp_path / "cased"
     assert command("learn-vocab", text, "--out", out, "--size", 150, "--cased").code == 0
     tokenizer = Tokenizer.open(out)
-    assert not tokenizer.is_uncased
+    assert not tokenizer.folds("A", "a")
     assert tokenizer.ids_of(["River"]) != tokenizer.ids_of(["river"])
 
 

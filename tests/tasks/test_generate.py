@@ -61,6 +61,27 @@ def test_each_piece_of_a_target_asks_for_the_next(tokenizer: Tokenizer) -> None:
     assert window.example == 4
 
 
+@pytest.mark.parametrize("way", ["fresh", "prefix"])
+def test_what_looks_like_a_special_piece_is_written_as_text(way: Any, tokenizer: Tokenizer) -> None:
+    task = Generate(decoder=way, writing=SHORT)
+    end, name = tokenizer.specials.separator, tokenizer.names.separator
+    assert end in tokenizer.ids_of([f"dog {name} sat"])[0]
+    (window,) = task.features(SourceExample("the cat", (f"dog {name} sat",)), tokenizer, longest=67)
+    *pieces, last = window.goals["generate"].values.tolist()
+    assert last == end
+    assert not {*tokenizer.specials.as_tuple()} - {tokenizer.specials.unknown} & {*pieces}
+    assert tokenizer.ids_of(["sat"])[0][0] in pieces
+
+
+def test_an_answer_begins_with_text_that_is_known(tokenizer: Tokenizer) -> None:
+    for odd in ("\ud800", 7):
+        with pytest.raises(UsageError, match="give the text that answers begin with"):
+            Generate().asked(begin=odd)
+    with pytest.raises(UsageError, match="the tokenizer does not know all of it"):
+        Generate().asked(begin="漢").begun(tokenizer)
+    assert Generate().asked(begin="dog").begun(tokenizer) == tokenizer.ids_of(["dog"])[0]
+
+
 def test_a_network_that_goes_on_writing_sees_the_source_whole(tokenizer: Tokenizer) -> None:
     example = SourceExample("the cat", ("dog sat",))
     (window,) = Generate(decoder="prefix", writing=SHORT).features(example, tokenizer, longest=67)

@@ -59,7 +59,7 @@ def test_opened_again_it_is_the_same(learned: Tokenizer, folder: Path) -> None:
     assert opened.engine.to_str() == learned.engine.to_str()
     assert opened.specials == learned.specials
     assert opened.vocab_size == learned.vocab_size == 101
-    assert opened.is_uncased == learned.is_uncased
+    assert opened.folds("A", "a") == learned.folds("A", "a")
     assert opened.ids_of(TEXTS) == learned.ids_of(TEXTS)
 
 
@@ -70,7 +70,7 @@ def test_a_bare_word_list_gives_the_same_pieces(
         shutil.copy(folder / name, tmp_path / name)
     opened = Tokenizer.open(tmp_path)
     assert opened.ids_of(TEXTS) == learned.ids_of(TEXTS)
-    assert opened.is_uncased == learned.is_uncased
+    assert opened.folds("A", "a") == learned.folds("A", "a")
 
 
 def test_the_word_list_has_a_piece_a_line_in_the_order_of_ids(
@@ -176,8 +176,17 @@ def test_a_special_piece_written_in_the_text_stands_for_itself(learned: Tokenize
     assert learned.specials.mask not in learned.ids_of(["a [mask] here"])[0]
 
 
+def test_texts_to_write_hold_no_special_piece_by_its_name(learned: Tokenizer) -> None:
+    plain, odd = "北京 runners", f"北京 {learned.names.separator} runners"
+    assert learned.written_ids_of([plain]) == learned.ids_of([plain])
+    kept, found = learned.written_ids_of([plain, odd])
+    assert kept == learned.ids_of([plain])[0]
+    assert not {*found} & {*learned.specials.as_tuple()} - {learned.specials.unknown}
+    assert len(found) > len(kept) + 1
+
+
 def test_pieces_are_put_together_again(learned: Tokenizer) -> None:
-    text = "runners 北京" if learned.is_uncased else "Mädchen 北京"
+    text = "runners 北京" if learned.folds("A", "a") else "Mädchen 北京"
     ids = learned.ids_of([text])[0]
     specials = learned.specials
     assert learned.text_of([specials.first, *ids, specials.separator, specials.pad]) == text

@@ -212,7 +212,7 @@ def cannot_tell(
 
 def _has(ours: str, names: Sequence[str], given: Columns) -> bool:
     """Tell whether a column was given, or is there under our name."""
-    return given[ours] in names if ours in given else ours in map(_folded, names)
+    return ours in given or ours in map(_folded, names)
 
 
 def _folded(name: str) -> str:

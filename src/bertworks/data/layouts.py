@@ -170,7 +170,7 @@ def _tabbed(file: Path, head: Sequence[str], form: str | None, given: Columns) -
     raise UsageError(
         f"{file} has no known format; its name should end with {', '.join(SUFFIXES)}, which "
         f"may be followed by {', '.join(COMPRESSIONS)}, or its lines have tabs or tags; bare texts "
-        "to predict from are a .tsv of one column"
+        "to predict from are a .tsv of one column, and train.en with train.de is train.en-de"
     )
 
 

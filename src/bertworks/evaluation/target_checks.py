@@ -1,6 +1,7 @@
 """Checks of texts to write: sources beside their targets, in characters and in pieces."""
 
 import math
+import unicodedata
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -23,7 +24,10 @@ TOO_LONG = {
     "source": "more than the network reads, so that finetune sets them aside",
     "target": "of which finetune learns the beginning only",
 }
-FOLDED = "have capital letters, which the tokenizer folds, so that none is ever written"
+FOLDED = (
+    "have capital letters or letters with marks, which the tokenizer folds, so that none is ever "
+    "written"
+)
 FOLDED_REMEDY = "take a cased model, or learn a vocabulary with --cased"
 
 
@@ -106,17 +110,18 @@ class TargetPieceCheck:
         self.lengths: dict[str, dict[str, array[int]]] = {side: {} for side in SIDES}
         self.long = {side: Places() for side in SIDES}
         self.unknown = {side: Places() for side in SIDES}
-        self.folded = Places()  # targets with capital letters that no piece has
+        self.folded = Places()  # targets with letters that no piece has
         self.count: Counter[tuple[str, bool]] = Counter()  # by side and whether it is unknown
 
     def add(self, part: str, example: Any) -> None:
         """Cut both sides of an example."""
         if not isinstance(example, SourceExample):
             return
-        if loses_capitals(example, self.tokenizer):
+        if loses_letters(example, self.tokenizer):
             self.folded.add(part, example.line)
         for side, texts in zip(SIDES, ((example.source,), example.targets or ()), strict=True):
-            for ids in self.tokenizer.ids_of(texts):
+            cut = self.tokenizer.written_ids_of if side == "target" else self.tokenizer.ids_of
+            for ids in cut(texts):
                 self.lengths[side].setdefault(part, array("q")).append(len(ids))
                 found = ids.count(self.tokenizer.specials.unknown)
                 self.count[side, True] += found
@@ -147,7 +152,7 @@ class TargetPieceCheck:
         if self.folded.count:
             yield Finding(
                 severity="warning",
-                check="capital letters",
+                check="folded letters",
                 said=f"{rows_of(self.folded.count)} with targets that {FOLDED}",
                 remedy=FOLDED_REMEDY,
                 places=self.folded,
@@ -169,15 +174,23 @@ class TargetPieceCheck:
 
 
 def folded_warning(part: str, examples: Sequence[Any], tokenizer: Tokenizer) -> str | None:
-    """Return what to say of a file with capital letters that a tokenizer cannot write."""
-    count = sum(loses_capitals(example, tokenizer) for example in examples)
+    """Return what to say of a file with letters that a tokenizer cannot write."""
+    count = sum(loses_letters(example, tokenizer) for example in examples)
     if not count:
         return None
     return f"{part}: {rows_of(count)} with targets that {FOLDED}; {FOLDED_REMEDY}"
 
 
-def loses_capitals(example: Any, tokenizer: Tokenizer) -> bool:
-    """Tell whether a tokenizer folds capital letters of an example's targets."""
-    if not isinstance(example, SourceExample) or not tokenizer.is_uncased:
-        return False
-    return any(target != target.lower() for target in example.targets or ())
+def loses_letters(example: Any, tokenizer: Tokenizer) -> bool:
+    """Tell whether a tokenizer folds letters of an example's targets."""
+    targets = (example.targets or ()) if isinstance(example, SourceExample) else ()
+    if tokenizer.folds("A", "a") and any(target != target.lower() for target in targets):
+        return True
+    return tokenizer.folds("ü", "u") and any(map(_has_marks, targets))
+
+
+def _has_marks(text: str) -> bool:
+    """Tell whether letters of a text have marks, as ü and é have."""
+    return not text.isascii() and any(
+        map(unicodedata.combining, unicodedata.normalize("NFD", text))
+    )

@@ -37,6 +37,7 @@ SEARCH = {
     "min_length": ("least", 1),
     "max_length": ("most", 1),
 }
+LEAST = {"num_beams": 1, "max_length": 2, "max_new_tokens": 1}
 NEW = {"min_new_tokens": ("least", 0), "max_new_tokens": ("most", 0)}
 # Their keys that change what is written and are not known here, and what each is where it does not.
 UNKNOWN: dict[str, Any] = {
@@ -260,11 +261,25 @@ def _search_from_hugging_face(theirs: dict[str, Any], path: Path) -> dict[str, A
                 f"answers are to be written with {key} = {said[key]!r}, which is not known here; "
                 f"remove it from config.json and {GENERATION} of a copy to do without"
             )
-    return {
-        ours: max(said[key] - more, 0) if more else said[key] - more
-        for key, (ours, more) in (SEARCH | NEW).items()
-        if said.get(key) is not None
-    }
+    found = {}
+    for key, (ours, more) in (SEARCH | NEW).items():
+        if (value := said.get(key)) is not None:
+            _require_number(key, value)
+            found[ours] = max(value - more, 0) if more else value
+    return found
+
+
+def _require_number(key: str, value: Any) -> None:
+    """Stop where a key that says how answers are looked for says what cannot be."""
+    is_real = key == "length_penalty"
+    is_number = isinstance(value, int | float if is_real else int) and not isinstance(value, bool)
+    least = LEAST.get(key, 0)
+    if not is_number or (not is_real and value < least):
+        wanted = "a number" if is_real else f"a whole number of at least {least}"
+        raise ArtifactError(
+            f"{key} is {value!r}, but it must be {wanted}; mend it in {GENERATION} or config.json "
+            "of a copy"
+        )
 
 
 def _said(theirs: dict[str, Any], path: Path) -> dict[str, Any]:

@@ -35,7 +35,8 @@ class Chance:
 
     def probabilities(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Return how likely each piece is drawn, the likeliest first, and which it is, [N, V]."""
-        scaled = logits / self.temperature
+        likeliest = logits.amax(-1, keepdim=True)
+        scaled = (logits - likeliest) / self.temperature  # of which none grows without bound
         most = min(self.top_k, scaled.shape[-1]) or scaled.shape[-1]
         best, pieces = scaled.topk(most)
         chances = best.softmax(-1)

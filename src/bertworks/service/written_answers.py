@@ -76,7 +76,7 @@ class WrittenAnswers:
         return self._write(contents[:half]) + self._write(contents[half:])
 
     def _num_begun(self, writer: Generate) -> int:
-        (begin,) = self._predictor.tokenizer.ids_of([writer.begin])
+        begin = writer.begun(self._predictor.tokenizer)
         most = min(MOST_BEGUN, self._predictor.model.config.max_positions - 1)
         if len(begin) > most:
             raise Failure(

@@ -3,7 +3,14 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bertworks.stages.setting_groups import Count, Positive, PositiveOrZero, Power, WholeShare
+from bertworks.stages.setting_groups import (
+    Count,
+    CountOrZero,
+    Positive,
+    PositiveOrZero,
+    Power,
+    WholeShare,
+)
 
 TaskKind = Literal[
     "classify",
@@ -81,9 +88,9 @@ class WritingSettings:
     """generate: answers that are followed at once, of which the best is given."""
     length_penalty: Power | None = None
     """generate: the power of its length by which the score of an answer is divided."""
-    no_repeat: Count | None = None
-    """generate: let no run of so many pieces come twice in an answer."""
-    shortest_reply: Count | None = None
+    no_repeat: CountOrZero | None = None
+    """generate: let no run of so many pieces come twice in an answer; 0 lets any."""
+    shortest_reply: CountOrZero | None = None
     """generate: fewest pieces of an answer."""
     longest_reply: Count | None = None
     """generate: most pieces of an answer, with its end."""

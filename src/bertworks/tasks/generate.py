@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from bertworks.core.batch import Batch, Target
 from bertworks.core.errors import DataError, TrainingError, UsageError
+from bertworks.core.lines import is_unicode
 from bertworks.core.pieces import IGNORE
 from bertworks.data.examples import SourceExample
 from bertworks.data.packing import Features, Goal, join_pieces
@@ -105,8 +106,18 @@ class Generate:
         """Return how many pieces of a source are read; less than one where the reply takes all."""
         if not self.is_prefix:
             return longest - tokenizer.specials.num_added(pair=False)
-        begun = len(tokenizer.ids_of([self.begin])[0]) if self.begin else 0
+        begun = len(self.begun(tokenizer)) if self.begin else 0
         return longest - 1 - min(self.most, longest) - begun
+
+    def begun(self, tokenizer: Tokenizer) -> list[int]:
+        """Return the pieces that every reply begins with, which must be known ones."""
+        (pieces,) = tokenizer.written_ids_of([self.begin])
+        if tokenizer.specials.unknown in pieces:
+            raise UsageError(
+                f"answers cannot begin with {self.begin!r}, for the tokenizer does not know all of "
+                "it; change what they begin with"
+            )
+        return pieces
 
     @property
     def is_prefix(self) -> bool:
@@ -152,7 +163,7 @@ class Generate:
         """Return the pieces that are to be written, with the end, and what of them is lost."""
         if not example.targets:
             return np.array([IGNORE]), View()
-        (pieces,) = tokenizer.ids_of(example.targets[:1])
+        (pieces,) = tokenizer.written_ids_of(example.targets[:1])
         if not pieces:
             raise DataError("the target holds nothing that the tokenizer knows; mend it")
         gold = np.array([*pieces, tokenizer.specials.separator])
@@ -196,7 +207,7 @@ class Generate:
     def asked(self, *, begin: str | None = None, **how: Any) -> "Generate":
         """Return the task that writes in another way: by other beams, or drawn by chance."""
         _refuse_odd(how)
-        if not isinstance(begin, str | None):
+        if begin is not None and not (isinstance(begin, str) and is_unicode(begin)):
             raise UsageError(f"begin is {begin!r}; give the text that answers begin with")
         changed = copy(self)
         named = {FLAGS.get(name, name): value for name, value in how.items() if value is not None}
@@ -216,13 +227,7 @@ class Generate:
     def write(self, model: TaskModel, batch: Batch, tokenizer: Tokenizer) -> list[Answer]:
         """Answer each text of a batch."""
         specials, tokens = tokenizer.specials, batch.tokens
-        (begin,) = tokenizer.ids_of([self.begin])
-        if specials.unknown in begin:
-            raise UsageError(
-                f"answers cannot begin with {self.begin!r}, for the tokenizer does not know all of "
-                "it; change --begin"
-            )
-        begin = [specials.separator if self.is_prefix else specials.first, *begin]
+        begin = [specials.separator if self.is_prefix else specials.first, *self.begun(tokenizer)]
         places = model.config.max_positions - max(batch.prefixes or (0,))
         if len(begin) > places:
             raise UsageError(
@@ -241,6 +246,8 @@ class Generate:
             texts = read.tokens.cpu().split(list(read.layout.lengths))
             names = [str(text.tolist()) for text in texts]
             found = write_sampled(draft, prompt, search, self.chance, names=names)
+        if not all(found):
+            raise TrainingError(_no_answer(search))
         answers = [_answer(begin[1:], own, tokenizer) for own in found]
         if not self.counts_pieces:
             return answers
@@ -304,11 +311,17 @@ def _refuse_odd(how: Mapping[str, Any]) -> None:
             raise UsageError(f"{name} is {value}; the least is {least}")
 
 
+def _no_answer(search: Search) -> str:
+    """Say why nothing could be written, as far as that can be told."""
+    broken = "the network's weights are broken; train it again with a lower --lr"
+    if not search.no_repeat:
+        return f"no answer has a finite chance, so {broken}"
+    return (
+        "no answer has a finite chance: all that may follow would repeat itself, so lower "
+        f"--shortest-reply or --longest-reply, or raise --no-repeat; or {broken}"
+    )
+
+
 def _answer(begin: list[int], found: list[Written], tokenizer: Tokenizer) -> Answer:
-    if not found:
-        raise TrainingError(
-            "no answer has a finite chance, so the network's weights are broken; "
-            "train it again with a lower --lr"
-        )
     best = found[0]
     return {"text": tokenizer.text_of([*begin, *best.tokens]).strip(), "score": best.score}

@@ -94,11 +94,10 @@ class Tokenizer:
         """The ids that have a piece, in order: numbering may have holes."""
         return np.unique(list(self.engine.get_vocab().values()))
 
-    @property
-    def is_uncased(self) -> bool:
-        """Whether capital letters are folded."""
+    def folds(self, letter: str, other: str) -> bool:
+        """Tell whether texts are cut as if one letter were the other."""
         normalizer = self.engine.normalizer
-        return normalizer is not None and normalizer.normalize_str("A") == "a"
+        return normalizer is not None and normalizer.normalize_str(letter) == other
 
     @property
     def mask_piece(self) -> str:
@@ -111,6 +110,19 @@ class Tokenizer:
             return self._other_ids_of(texts)
         found = self.engine.encode_batch_fast(list(texts), add_special_tokens=False)
         return [encoding.ids for encoding in found]
+
+    def written_ids_of(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the piece ids of texts that are to be written, without special pieces.
+
+        What looks like one, as </s> in HTML, is text as any other: the end would be learned there.
+        """
+        marks = self._special - {self.specials.unknown}
+        return [
+            ids
+            if marks.isdisjoint(ids)
+            else self._plain_engine.encode(text, add_special_tokens=False).ids
+            for text, ids in zip(texts, self.ids_of(texts), strict=True)
+        ]
 
     def cut(self, texts: Sequence[str]) -> CutTexts:
         """Return the pieces of many texts in arrays, without special pieces: the quickest way."""
@@ -189,6 +201,13 @@ class Tokenizer:
             is_broken = BROKEN in text and BROKEN not in "".join(pieces)
             space = " " * (pieces[0].startswith(SPACE) and not text.startswith(" "))
             yield space + (text.replace(BROKEN, "") if is_broken else text)
+
+    @cached_property
+    def _plain_engine(self) -> Engine:
+        """The same rules, by which the names of special pieces are plain text."""
+        engine = Engine.from_str(self.engine.to_str())
+        engine.encode_special_tokens = True
+        return engine
 
     @cached_property
     def _special(self) -> set[int]:
