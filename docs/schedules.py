@@ -48,7 +48,7 @@ role="img" aria-labelledby="title text">
   <title id="title">The learning rate over a run</title>
   <desc id="text">Each schedule rises in a line over the first tenth of the run. Linear then
     falls in a line, cosine along half a wave, stable stays and falls in the last fifth, fast at
-    first; all three end at nothing. Constant stays.</desc>
+    first; all three end at nothing. Root falls ever more slowly, constant stays.</desc>
   <style>{STYLE}
   </style>
 {panels}

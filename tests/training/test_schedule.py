@@ -29,7 +29,7 @@ def linear(step: int, *, warmup: int, total: int) -> float:
 
 
 def test_every_schedule_has_a_name_and_a_fall() -> None:
-    assert FALLS.keys() == set(get_args(ScheduleName))
+    assert {*FALLS, "root"} == set(get_args(ScheduleName))
 
 
 def test_the_rate_rises_in_equal_parts_and_falls_in_equal_parts() -> None:
@@ -67,6 +67,13 @@ def test_a_constant_schedule_only_warms_up() -> None:
     assert shares == [0.25, 1, 1, 1, 1]
 
 
+def test_a_root_halves_the_rate_in_four_times_the_warm_up() -> None:
+    places = (1, 4, 16, 64)
+    shares = [Schedule(name="root", warmup=4, decay=0.2).at(place, end=20) for place in places]
+    assert shares == [0.25, 1, 0.5, 0.25]
+    assert Schedule(name="root").at(5, end=20) == 1
+
+
 @given(data=st.data(), name=names)
 def test_every_step_moves_and_the_rate_has_one_peak(
     data: st.DataObject, name: ScheduleName
@@ -89,9 +96,10 @@ def test_every_step_moves_and_the_rate_has_one_peak(
 def test_a_rate_begins_at_its_warm_up_and_ends_at_nothing(course: dict) -> None:
     assert rate_at(0, **course) == (0 if course["warmup"] else 1)
     assert rate_at(course["warmup"], **course) == 1
-    last = 1 if course["name"] == "constant" else 0
     for place in (course["end"], 2 * course["end"]):
-        assert rate_at(place, **course) == last
+        by_root = (course["warmup"] / place) ** 0.5 if course["warmup"] else 1
+        last = {"constant": 1, "root": by_root}.get(course["name"], 0)
+        assert rate_at(place, **course) == pytest.approx(last)
 
 
 @given(course=courses)

@@ -84,8 +84,9 @@ class LearningSettings:
     """How much of the mean squared gradient is kept from step to step."""
     epsilon: Positive = 1e-6
     """What is added to the root of the mean squared gradient."""
-    schedule: Literal["linear", "cosine", "stable", "constant"] = "linear"
-    """How the learning rate falls after its rise; stable falls only at the end."""
+    schedule: Literal["linear", "cosine", "stable", "root", "constant"] = "linear"
+    """How the learning rate falls after its rise; stable falls only at the end, root as in
+    "Attention is all you need"."""
     decay: OpenShare = 0.2
     """Share of the run in which a stable learning rate falls."""
     average: Share = 0.0

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-ScheduleName = Literal["linear", "cosine", "stable", "constant"]
+ScheduleName = Literal["linear", "cosine", "stable", "root", "constant"]
 
 # The share of the highest rate, by the share of the fall that is left.
 FALLS: dict[ScheduleName, Callable[[float], float]] = {
@@ -16,7 +16,7 @@ FALLS: dict[ScheduleName, Callable[[float], float]] = {
     "cosine": lambda left: (1 - math.cos(math.pi * left)) / 2,
     "stable": lambda left: 1 - math.sqrt(1 - left),
     "constant": lambda left: 1.0,
-}
+}  # and root, which knows no end
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +30,13 @@ class Schedule:
     def at(self, place: float, *, end: float) -> float:
         """Return the share of the highest rate, which comes to 0 at the end.
 
-        The stable schedule stays at 1 and falls only in the last share `decay` of the run.
+        The stable schedule stays at 1 and falls only in the last share `decay` of the run. That of
+        a root falls by how often the warm-up is over, and stays where there was none.
         """
         if self.warmup and place <= self.warmup:
             return place / self.warmup
+        if self.name == "root":
+            return math.sqrt(self.warmup / place) if self.warmup else 1.0
         is_stable = self.name == "stable"
         start = max(self.warmup, end * (1 - self.decay)) if is_stable else self.warmup
         left = (end - place) / max(end - start, 1e-9)
