@@ -9,6 +9,7 @@ import pytest
 
 from bertworks.core.settings import settings_of
 from bertworks.stages.idle_flags import OF_FINETUNE, OF_PRETRAIN, say_idle
+from bertworks.stages.setting_groups import DropoutSettings
 from bertworks.stages.settings import FinetuneSettings, PretrainSettings
 
 PLAIN = PretrainSettings(Path("shards"), out=Path("out"))
@@ -43,6 +44,17 @@ def test_a_setting_that_changes_nothing_is_said(
     assert capsys.readouterr().err == ""
     say_idle(replace(PLAIN, **changed))
     assert capsys.readouterr().err.startswith(f"{flag} changes nothing here, for it belongs to --")
+
+
+@pytest.mark.parametrize("size", [None, "tiny", "modern-2x64", "mean-2x64", "recurrent-tiny"])
+def test_only_networks_with_attention_leave_out_what_it_looks_at(
+    capsys: pytest.CaptureFixture[str], size: str | None
+) -> None:
+    rates = DropoutSettings(attention_dropout=0.2)
+    for plain in (PLAIN, FinetuneSettings(model=Path("m"), out=Path("o"))):
+        say_idle(replace(plain, size=size, dropping=rates))
+        is_idle = size in ("mean-2x64", "recurrent-tiny")
+        assert ("--attention-dropout changes nothing here" in capsys.readouterr().err) == is_idle
 
 
 def test_of_one_task_there_is_no_share(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from bertworks.core.errors import UsageError
 from bertworks.core.progress import say
 from bertworks.core.settings import changed_settings, settings_of
+from bertworks.model.config import STYLES
 from bertworks.stages.settings import FinetuneSettings, PretrainSettings
 
 
@@ -19,16 +20,19 @@ class Companion:
 
 
 STABLE = Companion("--schedule stable", lambda s: s.learning.schedule == "stable")
+ATTENTION = Companion("networks with attention", lambda s: _has_attention(s.size))
 # The settings that do nothing by themselves.
 OF_PRETRAIN = {
     "short_share": Companion("--short-longest", lambda s: s.short_longest is not None),
     "causal_share": Companion("--objectives next_piece", lambda s: _has(s, "next_piece")),
     "generator_size": Companion("--objectives replaced_token", lambda s: _has(s, "replaced_token")),
     "decay": STABLE,
+    "attention_dropout": ATTENTION,
 }
 OF_FINETUNE = {
     "temperature": Companion("--tasks", lambda s: s.several.tasks is not None),
     "decay": STABLE,
+    "attention_dropout": ATTENTION,
 }
 
 
@@ -53,6 +57,12 @@ def refuse_all_but(settings: Any, *groups: type, of: str) -> None:
     for setting in changed_settings(settings):
         if setting.name not in known:
             raise UsageError(f"{setting.flag} is not for {of}; leave it out")
+
+
+def _has_attention(size: str | None) -> bool:
+    """Tell whether a network of a size has attention; None: one that is there already."""
+    style = (size or "").rpartition("-")[0]
+    return STYLES.get(style, {}).get("mixer", "attention") == "attention"
 
 
 def _has(settings: PretrainSettings, objective: str) -> bool:
