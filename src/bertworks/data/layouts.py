@@ -29,6 +29,7 @@ from bertworks.data.line_groups import is_aspects, read_aspects, read_intents, r
 from bertworks.data.parallel_files import read_pair
 from bertworks.data.tables import (
     Table,
+    Wanted,
     csv_reader,
     is_parted,
     names_columns,
@@ -285,7 +286,7 @@ def _reader(
         return table.read
     wanted = {*FORMS[form].inputs, *(FORMS[form].gold if labelled else ())} - {"choices"}
     needed = {columns[ours] for ours in wanted if ours in columns}
-    return partial(table.read, needed=needed, counts_blank=not labelled)
+    return partial(table.read, wanted=Wanted(needed, has_blank=not labelled))
 
 
 def _refuse_shorter(table: Table, columns: Columns) -> None:

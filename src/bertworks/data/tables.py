@@ -29,12 +29,23 @@ UNEVEN = re.compile(r"^\d+ columns?, but ")  # how the reason begins where a row
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """What somebody needs of the rows of a table."""
+
+    columns: Container[str] | None = None  # that a row must have; None: all
+    has_blank: bool = False  # whether a blank row is told, for answers to rows are counted
+
+
+ALL_COLUMNS = Wanted()
+
+
+@dataclass(frozen=True)
 class Table:
     """The columns of a file, a few of its rows, and how to read them all."""
 
     names: tuple[str, ...]  # numbers from 1 on where there is no header
     sample: tuple[dict[str, Any], ...]
-    read: Callable[..., Rows]  # of a quarantine; of cells also `needed` and `counts_blank`
+    read: Callable[..., Rows]  # of a quarantine; of cells also what is wanted
     has_names: bool = True
     has_places: bool = False  # its columns stand in an order, so they may be given by number
     is_even: bool = True  # nearly all rows have as many columns
@@ -172,11 +183,14 @@ def read_csv(
 
 
 def _with_header(
-    file: Path, read: Callable[[Path, Quarantine], Cells], quarantine: Quarantine, **how: Any
+    file: Path,
+    read: Callable[[Path, Quarantine], Cells],
+    quarantine: Quarantine,
+    wanted: Wanted = ALL_COLUMNS,
 ) -> Rows:
     rows = read(file, quarantine)
     _, header = next(((number, row) for number, row in rows if not _is_blank(row)), (0, []))
-    namer = _Namer(header, f"the header has {len(header)}", **how)
+    namer = _Namer(header, wanted, f"the header has {len(header)}")
     return namer.read(rows, partial(quarantine.add, file))
 
 
@@ -185,14 +199,14 @@ def _without_header(
     read: Callable[[Path, Quarantine], Cells],
     names: tuple[str, ...],
     quarantine: Quarantine,
+    wanted: Wanted = ALL_COLUMNS,
     *,
     has_extras: bool,
-    **how: Any,
 ) -> Rows:
     rows = read(file, quarantine)
     if has_extras:
         rows = ((number, row[: len(names)]) for number, row in rows)
-    namer = _Namer(names, f"most rows have {len(names)}", **how)
+    namer = _Namer(names, wanted, f"most rows have {len(names)}")
     return namer.read(rows, partial(quarantine.add, file))
 
 
@@ -201,9 +215,8 @@ class _Namer:
     """Gives the cells of rows their names."""
 
     names: Sequence[str]
-    wanted: str  # how many cells there should be, in words
-    needed: Container[str] | None = None  # columns that a row must have; None: all
-    counts_blank: bool = False  # whether a blank row is missed by who counts answers
+    wanted: Wanted
+    width: str  # how many cells there should be, in words
 
     def read(self, rows: Cells, refuse: Callable[[int, str], None]) -> Rows:
         """Yield rows by name; those of another width are refused, blank ones at the end are not."""
@@ -211,14 +224,14 @@ class _Namer:
         for number, row in rows:
             # Of one column a blank cell is a text that is missing.
             if _is_blank(row) and not len(row) == len(self.names) == 1:
-                blank += [number] if self.counts_blank and len(row) > 1 else []
+                blank += [number] if self.wanted.has_blank and len(row) > 1 else []
                 continue
             for before in blank:
                 refuse(before, "all of its cells are blank")
             blank = []
             named = self._named(row)
             if named is None:
-                refuse(number, f"{num_columns(row)}, but {self.wanted}")
+                refuse(number, f"{num_columns(row)}, but {self.width}")
             else:
                 yield number, named
 
@@ -226,7 +239,8 @@ class _Namer:
         """Return the cells of a row by name, or None where needed ones are missing or too many."""
         cells = _fitted(row, len(self.names))
         missing = self.names[len(cells) :]
-        is_short = any(self.needed is None or name in self.needed for name in missing)
+        needed = self.wanted.columns
+        is_short = any(needed is None or name in needed for name in missing)
         if is_short or len(cells) > len(self.names):
             return None
         return dict(zip(self.names, [*cells, *[""] * len(missing)], strict=True))
