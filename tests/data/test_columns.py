@@ -199,6 +199,12 @@ def test_a_target_speaks_of_texts_to_write_only_beside_a_source_and_without_a_te
         ("document|summary|title", ("document", "summary")),
         ("id|abstract|title", ("abstract", "title")),
         ("source|abstract|target", ("source", "target")),
+        ("text|summary", ("text", "summary")),
+        ("article|highlights|id", ("article", "highlights")),
+        ("document|text|summary", ("document", "summary")),
+        ("正文|标题", ("正文", "标题")),
+        ("正文|摘要|标题", ("正文", "摘要")),
+        ("原文|译文", ("原文", "译文")),
     ],
 )
 def test_sources_and_targets_have_other_names_too(names: str, expected: tuple[str, str]) -> None:

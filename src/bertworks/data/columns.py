@@ -41,8 +41,17 @@ ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
     "passage": (("context", "paragraph", "article", "dialogue"),),
     "answers": (("answer", "答案"),),
     "choices": (("options", "endings"),),
-    "source": (("src",), ("document", "article", "abstract")),
-    "target": (("tgt", "reference", "references"), ("summary", "tldr"), ("title",)),
+    "source": (
+        ("src",),
+        ("document", "article", "abstract", "dialogue"),
+        ("text", "sentence", "input", "content", "body", "原文", "正文"),
+    ),
+    "target": (
+        ("tgt", "reference", "references"),
+        ("summary", "tldr", "highlights", "摘要"),
+        ("title", "headline", "标题"),
+        ("output", "translation", "译文"),
+    ),
 }
 WEAK_NAMES = ALIASES["text"][-1]  # which a file may have beside a text of another name
 ALIASES_OF_FORM = {
