@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +40,8 @@ from bertworks.tokenizer.piece_dropout import PieceDropout
 from bertworks.tokenizer.tokenizer import Tokenizer
 from bertworks.training.log import read_log
 from bertworks.training.loop import train
-from bertworks.training.run import FREE_SETTINGS, Run, is_finished, refuse_taken
+from bertworks.training.plan import TrainingPlan
+from bertworks.training.run import FREE_SETTINGS, Counters, Run, is_finished, refuse_taken
 
 FREE = FREE_SETTINGS - {"patience"}  # here it is how long training goes on
 
@@ -51,6 +54,26 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
     return _run_once(settings, sources)
 
 
+@dataclass(frozen=True)
+class _Ready:
+    """All that a run learns from and with, made before its folder is."""
+
+    learned: list[Learned]
+    opened: OpenModel
+    longest: int
+    batches: ExampleBatches | MixedBatches
+    scores: DevScores
+    plan: TrainingPlan
+
+    @cached_property
+    def set_aside(self) -> Quarantine:
+        """What was set aside of all files."""
+        whole = Quarantine()
+        for part in (part for one in self.learned for part in (one.training, one.dev)):
+            whole.take(part.quarantine)
+        return whole
+
+
 def _run_once(settings: FinetuneSettings, sources: Sequence[TaskSource]) -> dict[str, Any]:
     machine = prepare(**vars(settings.machine))
     origin = _origin(settings, sources, {"precision": machine.precision})
@@ -58,14 +81,58 @@ def _run_once(settings: FinetuneSettings, sources: Sequence[TaskSource]) -> dict
         say(f"{settings.out} is finished already")
         return {"model": str(settings.out)}
     refuse_taken(settings.out, resume=settings.resume == "auto")
+    ready = _make_ready(settings, sources, machine)
+    floors = Floors.of(ready.scores)
+    running = Run(settings.out, origin=origin, resume=settings.resume == "auto", free=FREE)
+    _tell_aside(ready.set_aside, settings.out)
+    started = time.monotonic()
+    at = train(
+        ready.opened.model,
+        ready.batches,
+        ready.plan,
+        run=running,
+        machine=machine,
+        evaluate=ready.scores.score,
+    )
+    _tell_early_end(ready.plan, at)
+    ready.scores.tune()
+    told, shown = _last_scores(ready.learned, ready.scores, floors)
+    work = _work(ready.batches, first=running.resumed_after, last=at.step)
+    report = training_report(
+        f"Fine-tuning of {settings.model.name}",
+        shown,
+        course_of(read_log(settings.out), best_step=at.best_step),
+        last=[
+            *_data_parts(ready.learned, origin),
+            Speed.of(machine, time.monotonic() - started, work),
+            again(origin),
+        ],
+    )
+    with saving(settings.out, kind="model", origin=origin) as folder:
+        extra = {**told, "best_step": at.best_step, "longest": ready.longest}
+        write_model(folder, ready.opened.model, ready.opened.tokenizer, extra=extra)
+        report.write(folder)
+    return {
+        "model": str(settings.out),
+        "task": ", ".join(one.task.name for one in ready.learned),
+        "best_epoch": at.best_step / ready.batches.steps_per_epoch,
+        "seconds": time.monotonic() - started,
+        "bad_rows": ready.set_aside.num_bad,
+        **{f"dev_{name}": value for name, value in told["dev"].items()},
+        "intervals": range_rows(told["dev_intervals"]),
+    }
+
+
+def _make_ready(
+    settings: FinetuneSettings, sources: Sequence[TaskSource], machine: Machine
+) -> _Ready:
+    """Read the data and open the model; a row that cannot be scored stops the run here."""
     own = own_tasks(settings)
     going_on = {} if settings.several.new_head else own
     read = [read_task(source, going_on) for source in sources]
     opened = open_for(settings, [one.task for one in read], own)
     longest = longest_of(settings, opened)
-    # A row that cannot be scored stops the run before it begins.
     learned = [cut_task(one, opened, longest) for one in read]
-    quarantine = _set_aside(learned)
     batches = _batches(settings, learned, opened.tokenizer, longest)
     scores = _dev_scores(settings, learned, opened, machine)
     plan = plan_of(
@@ -75,49 +142,7 @@ def _run_once(settings: FinetuneSettings, sources: Sequence[TaskSource]) -> dict
         num_examples=sum(len(one.training.examples) for one in learned),
         steps_per_epoch=batches.steps_per_epoch,
     )
-    floors = Floors.of(scores)
-    running = Run(settings.out, origin=origin, resume=settings.resume == "auto", free=FREE)
-    _tell_aside(quarantine, settings.out)
-    started = time.monotonic()
-    at = train(opened.model, batches, plan, run=running, machine=machine, evaluate=scores.score)
-    if plan.gives_up(at.step, best_step=at.best_step):
-        say(f"no gain in {plan.patience} epochs, so training ended after step {at.step}")
-        if plan.regularize.average_last and at.step <= plan.average_since:
-            say("warning: it ended before the epochs of --average-last, so nothing is averaged")
-    scores.tune()
-    told, shown = _last_scores(learned, scores, floors)
-    work = _work(batches, first=running.resumed_after, last=at.step)
-    report = training_report(
-        f"Fine-tuning of {settings.model.name}",
-        shown,
-        course_of(read_log(settings.out), best_step=at.best_step),
-        last=[
-            *_data_parts(learned, origin),
-            Speed.of(machine, time.monotonic() - started, work),
-            again(origin),
-        ],
-    )
-    with saving(settings.out, kind="model", origin=origin) as folder:
-        extra = {**told, "best_step": at.best_step, "longest": longest}
-        write_model(folder, opened.model, opened.tokenizer, extra=extra)
-        report.write(folder)
-    return {
-        "model": str(settings.out),
-        "task": ", ".join(one.task.name for one in learned),
-        "best_epoch": at.best_step / batches.steps_per_epoch,
-        "seconds": time.monotonic() - started,
-        "bad_rows": quarantine.num_bad,
-        **{f"dev_{name}": value for name, value in told["dev"].items()},
-        "intervals": range_rows(told["dev_intervals"]),
-    }
-
-
-def _set_aside(learned: Sequence[Learned]) -> Quarantine:
-    """Return what was set aside of all files."""
-    whole = Quarantine()
-    for part in (part for one in learned for part in (one.training, one.dev)):
-        whole.take(part.quarantine)
-    return whole
+    return _Ready(learned, opened, longest, batches, scores, plan)
 
 
 def _tell_aside(quarantine: Quarantine, out: Path) -> None:
@@ -125,6 +150,13 @@ def _tell_aside(quarantine: Quarantine, out: Path) -> None:
     quarantine.write(out)
     if summary := quarantine.summary():
         say(f"warning: {summary}")
+
+
+def _tell_early_end(plan: TrainingPlan, at: Counters) -> None:
+    if plan.gives_up(at.step, best_step=at.best_step):
+        say(f"no gain in {plan.patience} epochs, so training ended after step {at.step}")
+        if plan.regularize.average_last and at.step <= plan.average_since:
+            say("warning: it ended before the epochs of --average-last, so nothing is averaged")
 
 
 def _batches(
