@@ -17,7 +17,7 @@ from bertworks.data.examples import (
     TaggedExample,
     TextExample,
 )
-from bertworks.data.forms import FORMS, make_example, places_of
+from bertworks.data.forms import FORMS, inputs_of, make_example, places_of
 
 GOOD: dict[str, tuple[dict[str, Any], Any, Any]] = {
     "label": (
@@ -82,6 +82,19 @@ def reason(row: dict[str, Any], form: str, **options: Any) -> str:
     with pytest.raises(DataError) as caught:
         make_example(row, 3, form=form, **options)
     return str(caught.value)
+
+
+@pytest.mark.parametrize("form", GOOD)
+def test_what_an_example_asks_is_read_again_as_the_same(form: str) -> None:
+    _, _, asked = GOOD[form]
+    assert make_example(inputs_of(asked, form), 3, form=form, labelled=False) == asked
+
+
+def test_what_an_example_asks_has_no_empty_columns_and_no_labels() -> None:
+    assert inputs_of(TextExample("x", label="a"), "label") == {"text": "x"}
+    assert inputs_of(TaggedExample("in Rome"), "tags") == {"text": "in Rome"}
+    told = inputs_of(QuestionExample("who?", "it was Ada"), "answers")
+    assert told == {"question": "who?", "passage": "it was Ada"}
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -411,6 +411,23 @@ def broken_off(chunks: Callable[..., Any]) -> Callable[..., Any]:
     return some
 
 
+def test_inputs_stand_before_their_answers_on_request_and_are_labelled_data(
+    classifier: Path, tmp_path: Path, command: Run
+) -> None:
+    data, out = tmp_path / "data.csv", tmp_path / "out.jsonl"
+    data.write_text("n,sentence\n1,River boat.\n2,\n3,Engine wheel motor!\n", encoding="utf-8")
+    words = ["predict", "--model", classifier, "--data", data]
+    plain = answers_in(command(*words).out)
+    assert command(*words, "--with-inputs", "--out", out).code == 0
+    rows = answers_in(out.read_text(encoding="utf-8"))
+    assert [list(row)[:3] for row in rows] == [["line", "text", "label"]] * 2
+    assert [row.pop("text") for row in rows] == ["River boat.", "Engine wheel motor!"]
+    assert rows == plain
+    report = tmp_path / "report"
+    words = ["evaluate", "--model", classifier, "--data", out, "--out", report, "--json"]
+    assert json.loads(command(*words).out)["accuracy"] == 1.0  # what it labelled itself
+
+
 def test_answers_are_explained_on_request(
     classifier: Path, write_rows: Write, tmp_path: Path, command: Run
 ) -> None:

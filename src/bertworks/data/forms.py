@@ -190,6 +190,18 @@ def make_example(
     return replace(found, origin=label_name(row.value(origin))) if origin else found
 
 
+def inputs_of(example: Example, form: str) -> dict[str, Any]:
+    """Return what an example asks, in the columns from which it would be read again."""
+    held = vars(example)
+    found = {name: held.get(name) for name in FORMS[form].inputs}
+    if form == "aspect":
+        found["aspect"] = held["text_b"]
+    if isinstance(example, TaggedExample) and example.words is not None:
+        words = [example.text[start:end] for start, end in example.words]
+        found |= {"text": None, "tokens": words}
+    return {name: value for name, value in found.items() if value is not None and value != ""}
+
+
 def _label(row: Row) -> TextExample:
     text, text_b = row.text("text"), row.optional_text("text_b")
     return TextExample(text, text_b, row.label() if row.is_labelled else None, line=row.line)

@@ -37,6 +37,8 @@ class PredictSettings:
     """Which of the model's tasks answers; by default its first."""
     without_training: ZeroShotSettings = ZeroShotSettings()
     writing: WritingSettings = WritingSettings()
+    with_inputs: bool = False
+    """Write the columns of each input before its answer, under our names for them."""
     explain: bool = False
     """Add to each answer what every piece and word of its input speaks for it, some thirty times
     slower; for tasks that judge a whole text or pair."""

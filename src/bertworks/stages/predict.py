@@ -9,6 +9,7 @@ from bertworks.core.errors import DataError, UsageError
 from bertworks.core.lines import COMPRESSIONS
 from bertworks.core.progress import progress, say
 from bertworks.data.examples import Example
+from bertworks.data.forms import inputs_of
 from bertworks.serving.attributions import Attributor
 from bertworks.serving.predictor import Predictor, load
 from bertworks.stages.answer_settings import PredictSettings
@@ -29,9 +30,11 @@ def run(settings: PredictSettings) -> dict[str, Any]:
     predictor = load(settings.model, **vars(settings.machine), **vars(settings.runtime))
     task = chosen_task(predictor, settings)
     explain = _explanations(settings, predictor)
-    inputs = Inputs(settings, form=KINDS[task.kind].form)
+    form = KINDS[task.kind].form
+    inputs = Inputs(settings, form=form)
     with open_output(settings) as (output, tally, file):
-        _Work(predictor, task, inputs, explain).answer(output, tally)
+        shown = form if settings.with_inputs else None
+        _Work(predictor, task, inputs, explain, shown).answer(output, tally)
         inputs.require_some(tally)
         num_bad = inputs.tell_bad("answer")
         if file is None:
@@ -55,6 +58,7 @@ class _Work:
     task: Task | ByVectors
     inputs: Inputs
     explain: Attributor | None
+    shown: str | None  # the form whose inputs stand before their answers
     num_unexplained: int = 0
 
     def answer(self, output: Output, tally: Tally) -> None:
@@ -73,7 +77,7 @@ class _Work:
             )
 
     def _line(self, example: Example, answer: Answer) -> str:
-        told = {**example.where, **answer}
+        told = example.where | (inputs_of(example, self.shown) if self.shown else {}) | answer
         if self.explain is not None:
             told["explanation"] = self._explanation(self.explain, example, answer)
         return json.dumps(told, ensure_ascii=False) + "\n"
