@@ -1,4 +1,4 @@
-"""The training loop: forward, backward, step, record, in that order, on one screen."""
+"""The training loop: the gradient, the step, the record, in that order, on one screen."""
 
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -6,8 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from bertworks.core.batch import Batch
 from bertworks.core.crew import Crew
@@ -15,17 +14,16 @@ from bertworks.core.device import Machine
 from bertworks.core.errors import InterruptedRunError, TrainingError
 from bertworks.core.freed_memory import kept
 from bertworks.core.progress import Meter, SilentMeter, progress, say
-from bertworks.core.seeds import derive
 from bertworks.data.loader import Ahead, Batches, load
 from bertworks.training.average import applied
 from bertworks.training.descent import Descent
+from bertworks.training.gradients import Gradients
 from bertworks.training.health import Health, Verdict, judge
 from bertworks.training.pace import Pace
-from bertworks.training.passes import Passes
 from bertworks.training.plan import Evaluation, TrainingPlan
 from bertworks.training.run import Counters, Run
 from bertworks.training.saver import Saver
-from bertworks.training.sharding import is_sharded, shard, whole
+from bertworks.training.sharding import shard, whole
 from bertworks.training.signals import heeded_signals
 
 Evaluate = Callable[[int], Evaluation]
@@ -49,6 +47,7 @@ def train(
     evaluate = evaluate and _agreed(evaluate, model, crew)
     at = descent.restore(run)
     pace = _pace(plan, at, evaluate, machine)
+    gradients = Gradients(model, plan, machine, crew)
     steps = _steps(batches, pace, plan, stands_at=lambda: at)
     with (
         heeded_signals(is_nested=plan.is_nested) as stop,  # also while the last files are written
@@ -60,18 +59,13 @@ def train(
         for step, parts, fetch_next in steps:
             rate = plan.lr * pace.rate(step)
             descent.freeze(step)
-            seeds = [derive(plan.seed, "dropout", step, part) for part in crew.own(len(parts))]
-            with crew.in_time():
-                shares = _backward(
-                    Passes(model, plan, machine, share=pace.share(step)),
-                    [] if at.health.leaves_out(step) else parts,
-                    seeds,
-                    weights=descent.lent(step),
-                    crew=crew,
-                )
-                losses, norm = _clip_and_measure(
-                    model, shares, clip=plan.clip, crew=crew, meanwhile=fetch_next
-                )
+            losses, norm = gradients.compute(
+                [] if at.health.leaves_out(step) else parts,
+                step,
+                share=pace.share(step),
+                weights=descent.lent(step),
+                meanwhile=fetch_next,
+            )
             verdict, health = judge(at.health, step, losses, norm=norm, spike=plan.spike)
             if verdict.act == "update":
                 descent.step(rate, number=step)
@@ -135,56 +129,6 @@ def _meter(plan: TrainingPlan, at: Counters) -> AbstractContextManager[Meter]:
     if plan.is_nested:
         return nullcontext(SilentMeter())
     return progress("training", total=plan.steps, unit="steps", already=at.step)
-
-
-def _backward(
-    passes: Passes,
-    parts: list[Batch],
-    seeds: list[int],
-    *,
-    weights: AbstractContextManager[None],
-    crew: Crew,
-) -> list[dict[str, Tensor]]:
-    """Add up the gradients of a step's parts; return what each adds to the step's mean losses.
-
-    They are seen with the weights that are lent for the time of the step. A task that the step asks
-    nothing of has no loss.
-    """
-    if not parts:
-        return []
-    names = list(parts[0].targets)
-    counts = [sum(part.targets[name].count for part in parts) for name in names]
-    totals = dict(zip(names, crew.sum(counts), strict=True))
-    with weights:
-        found = [
-            passes.learn(part, seed=seed, totals=totals)
-            for seed, part in zip(seeds, parts, strict=True)
-        ]
-    gradients = [p.grad for p in passes.model.parameters() if p.grad is not None]
-    crew.add_up([gradient for gradient in gradients if not is_sharded(gradient)])
-    return [{name: loss for name, loss in one.items() if totals[name]} for one in found]
-
-
-def _clip_and_measure(
-    model: nn.Module,
-    shares: list[dict[str, Tensor]],
-    *,
-    clip: float,
-    crew: Crew,
-    meanwhile: Callable[[], None],
-) -> tuple[dict[str, float], float]:
-    """Shorten the gradient where it is too long; return the losses, and its length before.
-
-    The device is asked once, when all its work is on the way and the next batch is there.
-    """
-    norm: Any = nn.utils.clip_grad_norm_(model.parameters(), clip)
-    norm = norm.full_tensor() if is_sharded(norm) else norm
-    known = torch.stack([norm.double(), *(x.double() for part in shares for x in part.values())])
-    meanwhile()
-    length, *numbers = known.tolist()
-    names = list(shares[0]) if shares else []
-    means = [sum(numbers[place :: len(names)]) for place in range(len(names))]
-    return dict(zip(names, crew.sum(means), strict=True)), length
 
 
 def _steps(
