@@ -75,6 +75,18 @@ def test_a_masked_language_model_is_opened_with_a_fresh_pooler(
     assert torch.equal(opened.model.encoder.pooler.dense.weight, fresh.encoder.pooler.dense.weight)
 
 
+@pytest.mark.parametrize("kind", ["tag", "answer", "embed"])
+def test_a_task_of_any_name_opens_without_the_pooler_that_it_never_used(
+    kind: str, tmp_path: Path, make_model, tokenizer
+) -> None:
+    labels = ("B-LOC", "O") if kind == "tag" else ()
+    task = make_task(kind, labels, name="mine")
+    model = TaskModel(make_model("fill_mask").config, [task], seed=0)
+    save_model(tmp_path / "model", model, tokenizer, origin=Origin())
+    opened = open_model(tmp_path / "model")
+    assert [name for name in differing(model, opened.model) if "pooler" not in name] == []
+
+
 def test_a_classifier_without_its_pooler_is_refused(bare: Path) -> None:
     tensors = read_tensors(bare / "model.safetensors")
     kept = {name: t for name, t in tensors.items() if "pooler" not in name}

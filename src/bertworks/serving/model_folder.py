@@ -1,7 +1,7 @@
 """Model folders: opened for work or for further training, and written, in one way each."""
 
 from collections import ChainMap
-from collections.abc import Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -217,6 +217,11 @@ def _write_network(
     )
 
 
+def lacks_pooler(tasks: Iterable[Task]) -> bool:
+    """Tell whether nothing that was learned for these tasks went through a pooler."""
+    return {task.kind for task in tasks} <= WITHOUT_POOLER
+
+
 def _own_tasks(folder: Folder) -> list[Task]:
     return [
         make_task(note.kind or name, note.labels, name=name, **note.options)
@@ -238,11 +243,10 @@ def _load(
         for name, task in model.tasks.items()
         if name in fresh or not _fits(known.get(name), task, model, tensors)
     ]
-    may_miss = [f"heads.{name}." for name in new]
-    if not known.keys() - WITHOUT_POOLER:
-        may_miss.append("encoder.pooler.")
+    heads = [f"heads.{name}." for name in new]
+    pooler = ["encoder.pooler."] if lacks_pooler(own) else []
     lent = _lent(model, new, tensors)
-    return load_weights(model, tensors, may_miss=may_miss, fresh=may_miss[: len(new)], lent=lent)
+    return load_weights(model, tensors, may_miss=[*heads, *pooler], fresh=heads, lent=lent)
 
 
 def _lent(model: TaskModel, new: Sequence[str], tensors: Mapping[str, Tensor]) -> dict[str, str]:

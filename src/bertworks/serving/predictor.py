@@ -27,7 +27,7 @@ from bertworks.serving.inputs import (
     require_count,
     require_list,
 )
-from bertworks.serving.model_folder import WITHOUT_POOLER, OpenModel, open_model
+from bertworks.serving.model_folder import OpenModel, lacks_pooler, open_model
 from bertworks.serving.onnx_encoder import OnnxEncoder
 from bertworks.serving.vectors import (
     Embedder,
@@ -93,7 +93,7 @@ def load(
     expect_backend(folder, machine, backend)
     opened = open_model(folder)
     account = opened.account
-    if account and not opened.model.tasks.keys() - WITHOUT_POOLER:
+    if account and lacks_pooler(opened.model.tasks.values()):
         account = account.without("encoder.pooler.")
     if account and not account.is_complete:
         say(f"weights of {path}: {account}")
