@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from bertworks.core.errors import UsageError
+from bertworks.stages.zero_shot import described
+
 Run = Callable[..., Any]
 LABELS = ["water=river boat water fish", "road=engine wheel motor road"]
 
@@ -65,3 +68,10 @@ def test_gold_that_is_not_among_the_labels_is_named(
     words = ["evaluate", "--model", pretrained, "--data", labelled["dev"], "--by", "vectors"]
     said = command(*words, "--out", tmp_path / "report", "--zero-shot", "a", "b").refusal(1)
     assert "is not among those to choose from (a, b)" in said
+
+
+def test_labels_in_words_may_have_descriptions() -> None:
+    given = described(["cat", "dog=an animal that barks", "x=y=z"])
+    assert given == {"cat": "cat", "dog": "an animal that barks", "x": "y=z"}
+    with pytest.raises(UsageError, match="the label 'a' is given twice"):
+        described(["a=x", "a=y"])

@@ -1,5 +1,7 @@
 """The task that predict and evaluate ask a model for, which may choose among labels given."""
 
+from collections.abc import Sequence
+
 from bertworks.core.errors import UsageError
 from bertworks.serving.predictor import Predictor
 from bertworks.stages.answer_settings import PredictSettings
@@ -21,5 +23,19 @@ def chosen_task(
         raise UsageError("--task is for what a model has learned; leave it or --zero-shot out")
     refuse_any(settings.writing, "is for models that write; leave it or --zero-shot out")
     return predictor.zero_shot(
-        chosen.zero_shot, by=chosen.by, template=chosen.template, calibrate=chosen.calibrate
+        described(chosen.zero_shot),
+        by=chosen.by,
+        template=chosen.template,
+        calibrate=chosen.calibrate,
     )
+
+
+def described(words: Sequence[str]) -> dict[str, str]:
+    """Read labels as they are given in words: NAME, or NAME=DESCRIPTION."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, _, description = word.partition("=")
+        if name in found:
+            raise UsageError(f"the label {name!r} is given twice; give it once")
+        found[name] = description or name
+    return found

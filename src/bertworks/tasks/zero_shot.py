@@ -45,10 +45,10 @@ class Choice:
 
     @classmethod
     def of(cls, labels: Sequence[str] | Mapping[str, str]) -> Self:
-        """Make it of names, of `name=description`, or of a table of descriptions."""
+        """Make it of names, or of a table of names and descriptions."""
         if isinstance(labels, str):
             raise UsageError("zero-shot takes a list of labels; put them into a list")
-        pairs = labels.items() if isinstance(labels, Mapping) else map(_described, labels)
+        pairs = labels.items() if isinstance(labels, Mapping) else zip(labels, labels, strict=True)
         described: dict[str, str] = {}
         for name, description in pairs:
             _refuse_unsaid(name, f"the label {name!r}")
@@ -306,13 +306,6 @@ def entailed_label(judge: Task) -> str:
 def is_judge_of_entailment(task: Task) -> bool:
     """Tell whether a task names the label of entailment as such."""
     return isinstance(task, Classify) and ENTAILED[0] in map(str.lower, task.labels)
-
-
-def _described(item: Any) -> tuple[Any, Any]:
-    if not isinstance(item, str):
-        return item, item
-    name, _, description = item.partition("=")
-    return name, description or name
 
 
 def _refuse_unsaid(text: Any, what: str) -> None:
