@@ -725,6 +725,8 @@ def test_training_ends_early_when_dev_does_not_gain(
     assert "no gain in 2 epochs, so training ended after step 21" in ended.err
     assert json.loads(ended.out)["best_epoch"] == 1
     changed = command(*finetune_words(tmp_path / "run", **{**flags, "patience": 3}, resume="auto"))
+    last = command(*finetune_words(tmp_path / "last", **{**flags, "epochs": 3}))
+    assert "no gain" not in last.err  # for it ended where it was to end
     assert "was begun with patience = 2, now 3; resume with the same" in changed.refusal(2)
 
 

@@ -247,6 +247,8 @@ def test_what_is_frozen_is_not_drawn_unless_somebody_says(
         ({"fresh": True, "lora": 2}, "--lora is about"),
         ({"fresh": True, "reinit": 1}, "--reinit is about"),
         ({"fresh": True, "decay_toward": "pretrained"}, "--decay-toward pretrained is about"),
+        ({"size": "tiny", "lora": 2}, "--lora is about .* a fresh network of --size lacks"),
+        ({"size": "tiny", "reinit": 1}, "--reinit is about"),
     ],
 )
 def test_flags_that_would_do_nothing_are_refused(

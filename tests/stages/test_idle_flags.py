@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from bertworks.core.settings import settings_of
+from bertworks.model.config import EncoderConfig
 from bertworks.stages.idle_flags import OF_FINETUNE, OF_PRETRAIN, say_idle
 from bertworks.stages.setting_groups import DropoutSettings
 from bertworks.stages.settings import FinetuneSettings, PretrainSettings
 
 PLAIN = PretrainSettings(Path("shards"), out=Path("out"))
 LEARNING = PLAIN.learning
+TINY = EncoderConfig.named("tiny")
 
 
 @pytest.mark.parametrize(
@@ -39,20 +41,41 @@ LEARNING = PLAIN.learning
 def test_a_setting_that_changes_nothing_is_said(
     capsys: pytest.CaptureFixture[str], changed: dict[str, Any], given: dict[str, Any], flag: str
 ) -> None:
-    say_idle(PLAIN)
-    say_idle(replace(PLAIN, **{**changed, **given}))
+    say_idle(PLAIN, TINY)
+    say_idle(replace(PLAIN, **{**changed, **given}), TINY)
     assert capsys.readouterr().err == ""
-    say_idle(replace(PLAIN, **changed))
+    say_idle(replace(PLAIN, **changed), TINY)
     assert capsys.readouterr().err.startswith(f"{flag} changes nothing here, for it belongs to --")
 
 
-@pytest.mark.parametrize("size", [None, "tiny", "modern-2x64", "mean-2x64", "recurrent-tiny"])
+def test_what_a_family_learns_by_itself_need_not_be_said(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    wide = replace(PLAIN, objective=replace(PLAIN.objective, generator_size=0.5))
+    say_idle(wide, EncoderConfig.named("electra-small"))
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", ["fresh", "new_head", "keep_tasks"])
+def test_a_fresh_network_has_nothing_to_forget_or_to_keep(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = FinetuneSettings(model=Path("m"), out=Path("o"))
+    several: dict[str, Any] = {name: True}
+    given = several if name == "fresh" else {"several": replace(plain.several, **several)}
+    say_idle(replace(plain, **given), TINY)
+    assert capsys.readouterr().err == ""
+    say_idle(replace(plain, **given, size="tiny"), TINY)
+    assert "changes nothing here, for it belongs to a --model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("size", ["tiny", "modern-2x64", "mean-2x64", "recurrent-tiny"])
 def test_only_networks_with_attention_leave_out_what_it_looks_at(
-    capsys: pytest.CaptureFixture[str], size: str | None
+    capsys: pytest.CaptureFixture[str], size: str
 ) -> None:
     rates = DropoutSettings(attention_dropout=0.2)
     for plain in (PLAIN, FinetuneSettings(model=Path("m"), out=Path("o"))):
-        say_idle(replace(plain, size=size, dropping=rates))
+        say_idle(replace(plain, dropping=rates), EncoderConfig.named(size))
         is_idle = size in ("mean-2x64", "recurrent-tiny")
         assert ("--attention-dropout changes nothing here" in capsys.readouterr().err) == is_idle
 
@@ -60,9 +83,9 @@ def test_only_networks_with_attention_leave_out_what_it_looks_at(
 def test_of_one_task_there_is_no_share(capsys: pytest.CaptureFixture[str]) -> None:
     plain = FinetuneSettings(model=Path("m"), out=Path("o"))
     several = replace(plain.several, temperature=2.0)
-    say_idle(replace(plain, several=several))
+    say_idle(replace(plain, several=several), TINY)
     assert "--temperature changes nothing here" in capsys.readouterr().err
-    say_idle(replace(plain, several=replace(several, tasks=Path("tasks.toml"))))
+    say_idle(replace(plain, several=replace(several, tasks=Path("tasks.toml"))), TINY)
     assert capsys.readouterr().err == ""
 
 

@@ -153,7 +153,7 @@ def _tell_aside(quarantine: Quarantine, out: Path) -> None:
 
 
 def _tell_early_end(plan: TrainingPlan, at: Counters) -> None:
-    if plan.gives_up(at.step, best_step=at.best_step):
+    if at.step != plan.steps and plan.gives_up(at.step, best_step=at.best_step):
         say(f"no gain in {plan.patience} epochs, so training ended after step {at.step}")
         if plan.regularize.average_last and at.step <= plan.average_since:
             say("warning: it ended before the epochs of --average-last, so nothing is averaged")

@@ -43,7 +43,7 @@ def plan_of(
 ) -> TrainingPlan:
     """Return the plan of tasks with these weights; what is to begin anew is drawn on the way."""
     tasks = [opened.model.tasks[name] for name in weights]
-    say_idle(settings)
+    say_idle(settings, opened.model.config)
     _refuse_idle(settings, opened)
     regularize = regularize_plan(settings.regularize, tasks)
     layers = _layers(settings, opened, steps_per_epoch)
@@ -210,8 +210,10 @@ def _refuse_idle(settings: FinetuneSettings, opened: OpenModel) -> None:
         "--lora": asked.lora,
         "--reinit": asked.reinit,
     }
-    for flag in (flag for flag, is_given in of_the_past.items() if is_given and settings.fresh):
-        raise UsageError(f"{flag} is about pre-trained weights, which --fresh forgets; drop one")
+    for flag in (flag for flag, is_given in of_the_past.items() if is_given):
+        if settings.fresh or settings.size:
+            without = "--fresh forgets" if settings.fresh else "a fresh network of --size lacks"
+            raise UsageError(f"{flag} is about pre-trained weights, which {without}; drop one")
     rates = [module.p for module in model.modules() if isinstance(module, nn.Dropout)]
     if asked.r_drop and not any((*rates, model.config.dropout, model.config.attention_dropout)):
         raise UsageError(

@@ -7,8 +7,9 @@ from typing import Any
 from bertworks.core.errors import UsageError
 from bertworks.core.progress import say
 from bertworks.core.settings import changed_settings, settings_of
-from bertworks.model.config import STYLES
+from bertworks.model.config import EncoderConfig
 from bertworks.stages.settings import FinetuneSettings, PretrainSettings
+from bertworks.tasks.objectives import read_objectives
 
 
 @dataclass(frozen=True)
@@ -16,32 +17,46 @@ class Companion:
     """What a setting says more of."""
 
     flag: str
-    is_given: Callable[[Any], bool]
+    is_given: Callable[[Any, EncoderConfig], bool]  # with these settings, in this network
 
 
-STABLE = Companion("--schedule stable", lambda s: s.learning.schedule == "stable")
-ATTENTION = Companion("networks with attention", lambda s: _has_attention(s.size))
+STABLE = Companion("--schedule stable", lambda s, _: s.learning.schedule == "stable")
+ATTENTION = Companion("networks with attention", lambda _, config: config.mixer == "attention")
+LEARNED = Companion("a --model that has learned, not to --size", lambda s, _: s.size is None)
+
+
+def _objective(name: str) -> Companion:
+    def is_learned(settings: PretrainSettings, config: EncoderConfig) -> bool:
+        return name in read_objectives(settings.objective.objectives, config.family)
+
+    return Companion(f"--objectives {name}", is_learned)
+
+
 # The settings that do nothing by themselves.
 OF_PRETRAIN = {
-    "short_share": Companion("--short-longest", lambda s: s.short_longest is not None),
-    "causal_share": Companion("--objectives next_piece", lambda s: _has(s, "next_piece")),
-    "generator_size": Companion("--objectives replaced_token", lambda s: _has(s, "replaced_token")),
+    "short_share": Companion("--short-longest", lambda s, _: s.short_longest is not None),
+    "causal_share": _objective("next_piece"),
+    "generator_size": _objective("replaced_token"),
+    "shared_table": _objective("replaced_token"),
     "decay": STABLE,
     "attention_dropout": ATTENTION,
 }
 OF_FINETUNE = {
-    "temperature": Companion("--tasks", lambda s: s.several.tasks is not None),
+    "temperature": Companion("--tasks", lambda s, _: s.several.tasks is not None),
+    "fresh": LEARNED,
+    "new_head": LEARNED,
+    "keep_tasks": LEARNED,
     "decay": STABLE,
     "attention_dropout": ATTENTION,
 }
 
 
-def say_idle(settings: PretrainSettings | FinetuneSettings) -> None:
-    """Say which settings change nothing in this run."""
+def say_idle(settings: PretrainSettings | FinetuneSettings, config: EncoderConfig) -> None:
+    """Say which settings change nothing in this run of a network."""
     companions = OF_PRETRAIN if isinstance(settings, PretrainSettings) else OF_FINETUNE
     for setting in changed_settings(settings):
         companion = companions.get(setting.name)
-        if companion is not None and not companion.is_given(settings):
+        if companion is not None and not companion.is_given(settings, config):
             say(f"{setting.flag} changes nothing here, for it belongs to {companion.flag}")
 
 
@@ -57,13 +72,3 @@ def refuse_all_but(settings: Any, *groups: type, of: str) -> None:
     for setting in changed_settings(settings):
         if setting.name not in known:
             raise UsageError(f"{setting.flag} is not for {of}; leave it out")
-
-
-def _has_attention(size: str | None) -> bool:
-    """Tell whether a network of a size has attention; None: one that is there already."""
-    style = (size or "").rpartition("-")[0]
-    return STYLES.get(style, {}).get("mixer", "attention") == "attention"
-
-
-def _has(settings: PretrainSettings, objective: str) -> bool:
-    return any(word.partition("=")[0] == objective for word in settings.objective.objectives)

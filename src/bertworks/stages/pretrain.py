@@ -44,7 +44,7 @@ from bertworks.training.log import read_log
 from bertworks.training.loop import train
 from bertworks.training.pace import Budget, seconds_of
 from bertworks.training.plan import TrainingPlan
-from bertworks.training.run import Run, is_finished
+from bertworks.training.run import Run, is_finished, refuse_taken
 from bertworks.training.sharding import whole
 
 DEFAULT_SIZE = "mini"
@@ -55,30 +55,27 @@ NEVER, ALWAYS = Ramp(0, 0), Ramp(1, 1)
 def run(settings: PretrainSettings) -> dict[str, Any]:
     """Pre-train an encoder with its objectives, and say what usually goes wrong if it does."""
     with joined(patience=settings.crew.patience) as crew:
-        say_idle(settings)
         return _run(settings, crew)
 
 
 def _run(settings: PretrainSettings, crew: Crew) -> dict[str, Any]:
     budget = _budget(settings, crew)
-    machine = prepare(
-        settings.machine.device,
-        precision=settings.machine.precision,
-        threads=settings.machine.threads,
-    )
+    machine = prepare(**vars(settings.machine))
+    origin, resume = _origin(settings, machine), settings.resume == "auto"
+    if resume and crew.lead(lambda: is_finished(settings.out, origin)):
+        say(f"{settings.out} is finished already")
+        return {"model": str(settings.out)}
+    crew.lead(lambda: refuse_taken(settings.out, resume=resume))
     shards = Shards.open(settings.shards)
     tokenizer = Tokenizer.open(settings.shards / "tokenizer")
     config = _config(settings, shards)
+    say_idle(settings, config)
     weights = read_objectives(settings.objective.objectives, config.family)
     model = _learner(settings, config, tokenizer, tuple(weights))
     batches, held_out = _batches(settings, shards, tuple(weights))
     own = OwnParts(batches, accumulate=settings.accumulate, crew=crew)
     plan, probe = _plan(settings, budget, weights), _probe(settings, tokenizer, machine)
-    origin = _origin(settings, machine)
-    if settings.resume == "auto" and crew.lead(lambda: is_finished(settings.out, origin)):
-        say(f"{settings.out} is finished already")
-        return {"model": str(settings.out)}
-    training = Run(settings.out, origin=origin, resume=settings.resume == "auto", crew=crew)
+    training = Run(settings.out, origin=origin, resume=resume, crew=crew)
     _announce(model, machine, crew)
     judge = HeldOutJudge(
         model,

@@ -115,7 +115,7 @@ class LayerSettings:
 
     freeze: str | None = None
     """What does not learn: embeddings, or a number of blocks from the bottom with the embeddings,
-    or all but the task head; what starts fresh always learns."""
+    or all but the task head; what the model lacks always learns."""
     thaw_every: Positive | None = None
     """Epochs after which one more frozen block learns too, from the top; by default none does."""
     layer_decay: WholeShare = 1.0
