@@ -7,7 +7,7 @@ import pytest
 
 from bertworks.core.errors import MissingPackageError
 from bertworks.data.examples import SourceExample, TextExample
-from bertworks.evaluation.baselines import copy_metrics, first_sentence_metrics, tfidf_match
+from bertworks.evaluation.baselines import Copying, tfidf_match
 
 TOPICS = {
     "zoo": "lion tiger zebra monkey parrot",
@@ -77,7 +77,18 @@ def test_a_source_and_its_first_sentence_are_texts_to_compare_with() -> None:
         SourceExample("We count words. It works well.", ("We count words.",)),
         SourceExample("我们数词。很好。", ("我们数词。", "很好。")),
     ]
-    assert first_sentence_metrics(summaries)["exact_match"] == 1
-    assert copy_metrics(summaries)["exact_match"] == 0
-    assert 0 < copy_metrics(summaries)["rougeL"] < 1
-    assert copy_metrics(summaries)["length_ratio"] > 1
+    copying = Copying()
+    for summary in summaries:
+        copying.add(summary)
+    found = copying.metrics()
+    assert list(found) == ["source", "first sentence"]
+    assert found["first sentence"]["exact_match"] == 1
+    assert found["source"]["exact_match"] == 0
+    assert 0 < found["source"]["rougeL"] < 1
+    assert found["source"]["length_ratio"] > 1
+
+
+def test_of_single_sentences_the_source_alone_is_compared_with() -> None:
+    copying = Copying()
+    copying.add(SourceExample("Two cats sleep. ", ("Zwei Katzen schlafen.",)))
+    assert list(copying.metrics()) == ["source"]

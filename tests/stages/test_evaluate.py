@@ -399,3 +399,22 @@ def test_a_full_disk_leaves_nothing_half_written(words: Run, tmp_path: Path, pro
     assert f"cannot write {tmp_path / 'report'}: File too large" in said
     assert not (tmp_path / "report" / MANIFEST).exists()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_where_texts_are_written_the_report_tells_what_copying_scores(
+    finetune_words: Callable[..., list[Any]],
+    write_rows: Callable[[Path, list[Any]], Path],
+    tmp_path: Path,
+    command: Run,
+) -> None:
+    rows = [{"source": f"The cat {n} sat. It ran.", "target": f"The cat {n} sat."} for n in "abc"]
+    file = write_rows(tmp_path / "rows.jsonl", rows)
+    words = finetune_words(tmp_path / "run", train=file, dev=file, task="generate")
+    assert command(*words, "--epochs", 1, "--longest-reply", 5).code == 0
+    words = ["evaluate", "--model", tmp_path / "run", "--data", file, "--out", tmp_path / "report"]
+    told = json.loads(command(*words, "--json").out)["copying"]
+    assert [row["copied"] for row in told] == ["source", "first sentence"]
+    assert (told[0]["exact_match"], told[1]["exact_match"]) == (0.0, 1.0)
+    saved = json.loads((tmp_path / "report" / "report.json").read_text())
+    assert saved["copying"]["rows"]["first sentence"]["rougeL"] == 1.0
+    assert "What copying scores" in (tmp_path / "report" / "report.md").read_text()

@@ -91,6 +91,26 @@ class Scores:
 
 
 @dataclass(frozen=True)
+class CopyScores:
+    """What copying scores where texts are written: any writer should do better."""
+
+    key: ClassVar[str] = "copying"
+    rows: Mapping[str, Mapping[str, float]]  # by what is copied
+
+    def blocks(self) -> Iterator[Block]:
+        """Show one row for each."""
+        names = list(dict.fromkeys(name for row in self.rows.values() for name in row))
+        yield Heading("What copying scores")
+        yield Table(
+            ("copied", *map(_words, names)),
+            [
+                (of, *(number(row[name]) if name in row else "" for name in names))
+                for of, row in self.rows.items()
+            ],
+        )
+
+
+@dataclass(frozen=True)
 class ClassRow:
     """The scores of one label."""
 

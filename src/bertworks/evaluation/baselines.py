@@ -25,21 +25,24 @@ def tfidf_match(training: Sequence[TextExample], test: Sequence[TextExample]) ->
     return [str(label) for label in model.predict(_cosines(vectorizer, test))]
 
 
-def copy_metrics(examples: Sequence[SourceExample]) -> dict[str, float]:
-    """Score sources that are given back as they are."""
-    return _text_metrics(examples, [example.source for example in examples])
+class Copying:
+    """Scores what writes nothing: the source as it is, and its first sentence."""
 
+    def __init__(self) -> None:
+        self._whole, self._first = TextScorer(), TextScorer()
+        self._has_longer = False  # whether a first sentence is less than its source
 
-def first_sentence_metrics(examples: Sequence[SourceExample]) -> dict[str, float]:
-    """Score the first sentence of each source as its summary."""
-    return _text_metrics(examples, [split_sentences(example.source)[0] for example in examples])
+    def add(self, example: SourceExample) -> None:
+        """Score both for one example."""
+        first = split_sentences(example.source)[0]
+        self._whole.add(example, {"text": example.source})
+        self._first.add(example, {"text": first})
+        self._has_longer |= first != example.source.strip()
 
-
-def _text_metrics(examples: Sequence[SourceExample], texts: Sequence[str]) -> dict[str, float]:
-    scorer = TextScorer()
-    for example, text in zip(examples, texts, strict=True):
-        scorer.add(example, {"text": text})
-    return scorer.metrics()
+    def metrics(self) -> dict[str, dict[str, float]]:
+        """Return the scores of each, of the first sentences only where there are others."""
+        found = {"source": self._whole.metrics()}
+        return found | ({"first sentence": self._first.metrics()} if self._has_longer else {})
 
 
 def _cosines(vectorizer: Any, pairs: Sequence[TextExample]) -> np.ndarray:

@@ -1,6 +1,6 @@
 """The suites of texts to write: translations and summaries, with what copying scores.
 
-What copying scores is told by `bertworks.evaluation.baselines`, of the test part.
+What copying scores is told by `bertworks evaluate`, of the test part.
 """
 
 from dataclasses import replace

@@ -13,11 +13,13 @@ from bertworks.core.errors import DataError, UsageError
 from bertworks.core.progress import progress, say
 from bertworks.core.quarantine import Quarantine
 from bertworks.core.settings import as_command, as_json
-from bertworks.data.examples import Example
+from bertworks.data.examples import Example, SourceExample
 from bertworks.data.layouts import require_source
 from bertworks.data.line_groups import is_intents
 from bertworks.data.rows import find_form, parse_columns, stream_examples
+from bertworks.evaluation.answer_parts import CopyScores
 from bertworks.evaluation.answer_views import Gallery
+from bertworks.evaluation.baselines import Copying
 from bertworks.evaluation.data_check import found_by, make_checks, watched
 from bertworks.evaluation.full_report import (
     Report,
@@ -65,6 +67,7 @@ def run(settings: EvaluateSettings) -> dict[str, Any]:
         scored.answer(predictor)
         result = {"task": task.name, "examples": scored.judge.count}
         result |= {"bad_rows": scored.quarantine.num_bad, **_tell_scores(scored.judge, folder)}
+        result |= scored.copied()
         _write_json(folder / "scores.json", result)
         _write_json(folder / TASK, task_note(task))
         speed = Speed.of(
@@ -97,6 +100,7 @@ class _Scored:
         self.quarantine = Quarantine()
         self.judge = Judge(task)
         self.gallery = Gallery(task.labels)
+        self.copying = Copying() if task.kind == "generate" else None
         self.checks = make_checks(all_labels=False, copies=False)
 
     def answer(self, predictor: Predictor) -> None:
@@ -132,6 +136,8 @@ class _Scored:
                 except DataError as error:  # of a label that cannot be chosen
                     self._set_aside(example, error)
                 else:
+                    if self.copying is not None and isinstance(example, SourceExample):
+                        self.copying.add(example)
                     yield example, answer, verdict
 
     def _examples(self) -> Iterator[Example]:
@@ -150,16 +156,24 @@ class _Scored:
             return ""
         return f"the scores are of {count} of {count + self.quarantine.num_bad} rows; {summary}"
 
+    def copied(self) -> dict[str, Any]:
+        """Return what copying scores, where texts are written."""
+        if self.copying is None:
+            return {}
+        found = self.copying.metrics()
+        return {"copying": [{"copied": what, **metrics} for what, metrics in found.items()]}
+
     def report(self, origin: Origin, speed: Speed) -> Report:
         """Return the report; findings that would stop a training are no matter here."""
         findings = [found for found in found_by(self.checks) if found.severity != "error"]
         told = answer_parts(self.judge, self.gallery, temperature=temperature_of(self.task))
+        copied = [CopyScores(self.copying.metrics())] if self.copying else []
         data = fingerprint(origin, {"data": self.judge.count})
         lost = f"; {self.not_scored}" if self.not_scored else ""
         return Report(
             title=f"Evaluation of {self.settings.model.name} on {self.settings.data.name}",
             summary=f"The task {self.task.name}{lost}.",
-            parts=[*told, findings_of(findings), data, speed, again(origin)],
+            parts=[*told, *copied, findings_of(findings), data, speed, again(origin)],
         )
 
 
