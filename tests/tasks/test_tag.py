@@ -121,10 +121,31 @@ def test_spans_are_scored_first_and_tags_beside_them(score) -> None:
     assert found == pytest.approx({"f1": 0.5, "precision": 0.5, "recall": 0.5, "accuracy": 0.5})
 
 
-def test_spans_of_a_text_are_scored_by_the_words_they_cut(score) -> None:
-    example = TaggedExample("NewYork", spans=(Span(0, 3, "X"),))
-    answers = [{"tags": ["B-X", "O"], "probabilities": [0.9, 0.8]}]
-    assert score(Tag(TAGS), answers, [example])["f1"] == 1
+def test_spans_of_a_text_are_scored_by_its_own_words(score) -> None:
+    whole = TaggedExample("New York", spans=(Span(0, 8, "X"),))
+    answers = [{"tags": ["B-X", "I-X"], "probabilities": [0.9, 0.8]}]
+    assert score(Tag(TAGS), answers, [whole])["f1"] == 1
+    part = TaggedExample("NewYork Times", spans=(Span(0, 3, "X"),))
+    scorer = Tag(TAGS).scorer()
+    verdict = scorer.add(part, {"tags": ["O", "O"], "probabilities": [0.9, 0.8]})
+    assert (verdict.score, scorer.metrics()["recall"]) == (0.0, 0.0)
+    assert "1 of 1 spans of gold begin or end inside a word" in scorer.note
+
+
+def test_gold_tells_nothing_of_where_words_end_when_it_is_asked_for(
+    task, config, tokenizer, machine
+) -> None:
+    text = "the catsat mat"
+    gold = TaggedExample(text, spans=(Span(4, 7, "X"),))
+    model = TaskModel(config, [task], seed=3, deviation=0.3)
+    answerer = Answerer(model, task, tokenizer, machine)
+    (asked,), (bare,) = (
+        [answer for chunk in answerer.chunks([one], longest=64) for _, answer in chunk.pairs]
+        for one in (gold, TaggedExample(text))
+    )
+    assert asked == bare
+    assert asked["tokens"] == ["the", "catsat", "mat"]
+    assert len(windows_of(task, [gold], tokenizer, longest=64)[0][0].note) == 4  # to learn from
 
 
 def test_of_plain_tags_accuracy_comes_first(score) -> None:
@@ -152,10 +173,11 @@ def test_the_head_has_one_logit_per_tag_or_per_two(config) -> None:
 
 def test_examples_tell_the_tags_and_a_flag_the_rest() -> None:
     examples = [of_words("a", "b", tags="B-X I-X"), of_words("a", tags="O")]
-    expected = {"labels": ["O", "B-X", "I-X"], "scheme": "bio", "crf": False}
-    assert learn_tags(examples) == expected
+    expected = {"scheme": "bio", "crf": False, "words": "characters"}
+    assert learn_tags(examples) == {"labels": ["O", "B-X", "I-X"], **expected}
     task = learn_task("tag", examples, crf=True)
-    assert task.options == {"scheme": "bio", "crf": True, "dropout": None}
+    assert task.options == {**expected, "crf": True, "dropout": None}
+    assert learn_tags([of_words("Ada", "b", tags="B-X I-X")])["words"] == "text"
 
 
 def test_an_answer_does_not_depend_on_its_neighbours(

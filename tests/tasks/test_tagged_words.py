@@ -17,8 +17,10 @@ from bertworks.tasks.tagged_words import (
     TagSet,
     cut_windows,
     join_rows,
+    kind_of_words,
     learn_tag_set,
-    words_of,
+    words_to_ask,
+    words_to_learn,
 )
 
 TAGS = ("O", "B-X", "I-X", "B-Y", "I-Y")
@@ -37,7 +39,9 @@ def of_words(*found: str, tags: str | None = None) -> TaggedExample:
 @given(words, st.integers(5, 40))
 def test_every_word_is_asked_for_once_however_long_the_text(kind, kinds, found, longest) -> None:
     tokenizer, example = kinds[kind], of_words(*found)
-    windows = list(cut_windows(example, words_of(example), tokenizer, longest=longest))
+    windows = list(
+        cut_windows(example, words_to_learn(example, "text"), tokenizer, longest=longest)
+    )
     asked = [int(word) for window in windows for word in window.words]
     assert asked == [*range(len(found))]
     for window in windows:
@@ -49,7 +53,7 @@ def test_every_word_is_asked_for_once_however_long_the_text(kind, kinds, found, 
 def test_a_word_longer_than_a_window_is_asked_for_at_its_first_piece(tokenizer) -> None:
     word = "ketzatmat" * 9
     example = of_words("the", word, "sat")
-    windows = list(cut_windows(example, words_of(example), tokenizer, longest=9))
+    windows = list(cut_windows(example, words_to_learn(example, "text"), tokenizer, longest=9))
     assert len(windows) > 2
     (first,) = (w for w in windows if 1 in w.words)
     piece = tokenizer.ids_of([word])[0][0]
@@ -57,32 +61,60 @@ def test_a_word_longer_than_a_window_is_asked_for_at_its_first_piece(tokenizer) 
 
 
 def test_words_are_as_given_or_as_the_text_tells() -> None:
-    assert words_of(of_words("Ada's", "cat")) == ((0, 5), (6, 9))
-    assert words_of(TaggedExample("Ada's cat")) == ((0, 3), (3, 4), (4, 5), (6, 9))
+    assert words_to_learn(of_words("Ada's", "cat"), "text") == ((0, 5), (6, 9))
+    assert words_to_learn(TaggedExample("Ada's cat"), "text") == ((0, 3), (3, 4), (4, 5), (6, 9))
     spans = (Span(1, 3, "X"),)
-    assert words_of(TaggedExample("Ada's cat", spans=spans))[:2] == ((0, 1), (1, 3))
+    assert words_to_learn(TaggedExample("Ada's cat", spans=spans), "text")[:2] == ((0, 1), (1, 3))
+
+
+def test_words_to_ask_for_are_not_told_by_spans() -> None:
+    example = TaggedExample("Ada's cat", spans=(Span(1, 3, "X"),))
+    assert words_to_ask(example, "text") == words_to_learn(TaggedExample("Ada's cat"), "text")
+    assert words_to_ask(of_words("Ada's", "cat"), "text") == ((0, 5), (6, 9))
+
+
+def test_where_characters_were_learned_texts_are_cut_into_them() -> None:
+    learned = [of_words(*"买了iPhone14", tags="O O B I I I I I I I"), of_words("在", "第", "3")]
+    assert kind_of_words(learned) == "characters"
+    assert words_to_ask(TaggedExample("a 北"), "characters") == ((0, 1), (2, 3))
+    assert kind_of_words([of_words("Ada", "'s", "a"), *learned]) == "text"
+    assert kind_of_words([TaggedExample("北京")]) == kind_of_words([]) == "text"
+
+
+def test_a_span_that_cuts_words_has_no_tags_and_is_missed() -> None:
+    example = TaggedExample("用Windows7 ", spans=(Span(0, 1, "X"), Span(1, 8, "Y")))
+    asked, known = words_to_ask(example, "text"), TagSet(TAGS, None)
+    assert (known.gold(example, asked), known.beyond(example, asked)) == (["B-X", "O"], ["Y"])
+    scores = TagScores(find_spans)
+    parts = scores.add(["B-X", "O"], ["B-X", "O"], beyond=["Y"])
+    found = scores.metrics()
+    assert (found["precision"], found["recall"]) == (1.0, 0.5)
+    assert scores.note.startswith("1 of 2 spans of gold begin or end inside a word")
+    again = TagScores(find_spans)
+    again.take(parts)
+    assert (again.metrics(), again.note) == (found, scores.note)
 
 
 def test_spans_become_tags_and_unknown_ones_are_said_once(capsys) -> None:
     known = TagSet(TAGS, None)
     assert known.scheme == "bio"
     example = TaggedExample("New York is", spans=(Span(0, 8, "X"), Span(9, 11, "Z")))
-    assert known.gold(example, words_of(example)) == ["B-X", "I-X", "B-Z"]
+    assert known.gold(example, words_to_learn(example, "text")) == ["B-X", "I-X", "B-Z"]
     for _ in range(2):
-        assert known.values(example, words_of(example)).tolist() == [1, 2, IGNORE]
+        assert known.values(example, words_to_learn(example, "text")).tolist() == [1, 2, IGNORE]
     other = TaggedExample("New", spans=(Span(0, 3, "Q"),))
-    assert known.values(other, words_of(other)).tolist() == [IGNORE]
+    assert known.values(other, words_to_learn(other, "text")).tolist() == [IGNORE]
     (said,) = capsys.readouterr().err.splitlines()
     assert "the tag 'B-Z' is not in the training data" in said
     bare = TaggedExample("New York")
-    assert known.gold(bare, words_of(bare)) is None
-    assert known.values(bare, words_of(bare)).tolist() == [IGNORE, IGNORE]
+    assert known.gold(bare, words_to_learn(bare, "text")) is None
+    assert known.values(bare, words_to_learn(bare, "text")).tolist() == [IGNORE, IGNORE]
 
 
 def test_spans_cannot_be_read_by_tags_that_speak_of_none() -> None:
     example = TaggedExample("New York", spans=(Span(0, 8, "X"),))
     with pytest.raises(DataError, match="has spans, but the tags"):
-        TagSet(("NOUN", "VERB"), None).gold(example, words_of(example))
+        TagSet(("NOUN", "VERB"), None).gold(example, words_to_learn(example, "text"))
     with pytest.raises(DataError, match="the scheme 'bies' of tags is not known"):
         TagSet(TAGS, "bies")  # type: ignore[arg-type]
 

@@ -172,6 +172,17 @@ def covered(spans: Iterable[Span], words: Sequence[Place]) -> list[WordSpan]:
     ]
 
 
+def of_whole_words(spans: Iterable[Span], words: Sequence[Place]) -> list[Span]:
+    """Return those parts of a text that have a word and cut none."""
+    given = list(spans)
+    within = {at for start, end in words for at in range(start + 1, end)}
+    return [
+        span
+        for span, (first, after, _) in zip(given, covered(given, words), strict=True)
+        if first < after and not within & {span.start, span.end}
+    ]
+
+
 def cut_at_spans(words: Sequence[Place], spans: Sequence[Span]) -> tuple[Place, ...]:
     """Return words cut where spans begin or end; a span without any word in it becomes one."""
     edges = sorted({edge for span in spans for edge in (span.start, span.end)})

@@ -20,7 +20,7 @@ from bertworks.evaluation.piece_checks import unknown_warning
 from bertworks.evaluation.target_checks import folded_warning
 from bertworks.serving.model_folder import OpenModel
 from bertworks.stages.task_list import TaskSource
-from bertworks.tasks.answering import windows_of
+from bertworks.tasks.answering import as_asked, windows_of
 from bertworks.tasks.catalog import KINDS, guess_kind, learn_task
 from bertworks.tasks.embed import Embed
 from bertworks.tasks.task import Task, Writer
@@ -86,10 +86,10 @@ def cut_task(learned: Learned, opened: OpenModel, longest: int) -> Learned:
 
     What cannot be scored ends everything, but a source that cannot be read is set aside.
     """
-    training, dev = (
-        _cut(learned.task, part, opened.tokenizer, longest)
-        for part in (learned.training, learned.dev)
-    )
+    task, tokenizer = learned.task, opened.tokenizer
+    training = _cut(task, learned.training, learned.training.examples, tokenizer, longest)
+    asked = [as_asked(task, example) for example in learned.dev.examples]
+    dev = _cut(task, learned.dev, asked, tokenizer, longest)
     return replace(learned, training=training, dev=dev)
 
 
@@ -123,12 +123,14 @@ def _read(file: Path, form: str, columns: Columns) -> Part:
     return Part(file, examples, quarantine)
 
 
-def _cut(task: Task, part: Part, tokenizer: Tokenizer, longest: int) -> Part:
-    """Cut the examples of a file, and say what of them is unknown."""
+def _cut(
+    task: Task, part: Part, as_read: Sequence[Any], tokenizer: Tokenizer, longest: int
+) -> Part:
+    """Cut the examples of a file as they are read, and say what of them is unknown."""
     file, refused = part.file, list[tuple[Any, str]]()
     windows = windows_of(
         task,
-        part.examples,
+        as_read,
         tokenizer,
         longest=longest,
         where=f"{file} line",

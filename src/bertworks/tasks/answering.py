@@ -20,7 +20,7 @@ from bertworks.core.progress import say
 from bertworks.data.example_batches import length_sorted_batches
 from bertworks.data.packing import Features
 from bertworks.data.windows import View
-from bertworks.tasks.task import Answer, Rows, Task, TaskModel, Writer
+from bertworks.tasks.task import Answer, Blinded, Rows, Task, TaskModel, Writer
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 CHUNK = 1024  # examples answered at once
@@ -102,7 +102,8 @@ class Answerer:
             read, windows, refused = [], [], []
             for example in chunk:
                 try:
-                    windows.append(self.task.features(example, self.tokenizer, longest=longest))
+                    asked = as_asked(self.task, example)
+                    windows.append(self.task.features(asked, self.tokenizer, longest=longest))
                     read.append(example)
                 except DataError as error:
                     refused.append((example, error))
@@ -144,6 +145,11 @@ def at_rest(model: nn.Module) -> Iterator[None]:
     finally:
         for part in trained:
             part.training = True
+
+
+def as_asked(task: Task, example: Any) -> Any:
+    """Return an example as it is read where its answer is sought, not learned from."""
+    return task.blinded(example) if isinstance(task, Blinded) else example
 
 
 def windows_of(

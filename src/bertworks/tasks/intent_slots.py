@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -24,10 +25,13 @@ from bertworks.tasks.tagged_words import (
     LabelNumbers,
     TagScores,
     TagSet,
+    WordKind,
     cut_windows,
     join_rows,
+    kind_of_words,
     learn_tag_set,
-    words_of,
+    words_to_ask,
+    words_to_learn,
 )
 from bertworks.tasks.task import Answer, Options, Parts, Rows, Verdict
 from bertworks.tokenizer.tokenizer import Tokenizer
@@ -50,24 +54,31 @@ class IntentSlots:
         name: str = kind,
         num_intents: int = 1,
         scheme: Scheme | None = None,
+        words: WordKind = "text",
         dropout: float | None = None,
     ) -> None:
         self.name = name
         self.labels = tuple(labels)
         self.intents = self.labels[:num_intents]
         self.tag_set = TagSet(self.labels[num_intents:], scheme)
+        self.words = words
         self.options: Options = {
             "num_intents": num_intents,
             "scheme": self.tag_set.scheme,
+            "words": words,
             "dropout": dropout,
         }
         self._intent_numbers = LabelNumbers(self.intents, "intent")
+
+    def blinded(self, example: TaggedExample) -> TaggedExample:
+        """Return an example whose words its spans do not tell."""
+        return replace(example, words=words_to_ask(example, self.words))
 
     def features(
         self, example: TaggedExample, tokenizer: Tokenizer, *, longest: int
     ) -> list[Features]:
         """Ask for the intent in every window, and for the tag of every word in one."""
-        words = words_of(example)
+        words = words_to_learn(example, self.words)
         tags = self.tag_set.values(example, words)
         tags = np.where(tags == IGNORE, IGNORE, tags + len(self.intents))
         intent = IGNORE if example.intent is None else self._intent_numbers.of(example.intent)
@@ -121,7 +132,7 @@ class IntentSlots:
         rows = join_rows(
             [rows[1:, num_intents:] for rows in logits], [window.note for window in windows]
         )
-        tagged = self.tag_set.decode(example.text, words_of(example), rows)
+        tagged = self.tag_set.decode(example.text, words_to_ask(example, self.words), rows)
         return {
             "intent": self.intents[int(chances.argmax())],
             "probability": float(chances.max()),
@@ -132,23 +143,27 @@ class IntentSlots:
 
     def scorer(self) -> "UtteranceScorer":
         """Return what counts utterances of which all is right."""
-        return UtteranceScorer(self.tag_set)
+        return UtteranceScorer(self.tag_set, self.words)
 
 
 class UtteranceScorer:
     """Counts utterances of which intent and all tags are right, intents, and slots."""
 
-    def __init__(self, tag_set: TagSet) -> None:
+    def __init__(self, tag_set: TagSet, words: WordKind) -> None:
         self._tag_set = tag_set
+        self._words: WordKind = words
         self._slots = TagScores(slots_of(tag_set))
         self._is_whole, self._is_intent = array("b"), array("b")
 
     def add(self, example: TaggedExample, answer: Answer) -> Verdict:
         """Count one utterance."""
-        gold = self._tag_set.gold(example, words_of(example)) or []
+        words = words_to_ask(example, self._words)
+        gold = self._tag_set.gold(example, words) or []
+        beyond = self._tag_set.beyond(example, words)
         is_intent = answer["intent"] == example.intent
-        is_whole = is_intent and answer["tags"] == gold
-        parts = self._slots.add(gold, answer["tags"]) | {"whole": is_whole, "intent": is_intent}
+        is_whole = is_intent and answer["tags"] == gold and not beyond
+        parts = self._slots.add(gold, answer["tags"], beyond=beyond)
+        parts |= {"whole": is_whole, "intent": is_intent}
         self._count(parts)
         sought, given = (
             " ".join([str(intent), *tags])
@@ -180,6 +195,11 @@ class UtteranceScorer:
         """Which scores the gold does not tell, and why."""
         return self._slots.lacking
 
+    @property
+    def note(self) -> str:
+        """How many spans could not be found."""
+        return self._slots.note
+
     def by_label(self) -> dict[str, dict[str, float]]:
         """Return the scores of each kind of slot."""
         return self._slots.by_label()
@@ -208,4 +228,9 @@ def learn_intents(examples: Sequence[TaggedExample], *, order: Sequence[str] = (
             "apart; add others, or name the --task tag"
         )
     tags, scheme = learn_tag_set(examples, order[len(intents) :])
-    return {"labels": [*intents, *tags], "num_intents": len(intents), "scheme": scheme}
+    return {
+        "labels": [*intents, *tags],
+        "num_intents": len(intents),
+        "scheme": scheme,
+        "words": kind_of_words(examples),
+    }

@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Sequence
+from dataclasses import replace
 
 from torch import Tensor, nn
 from torch.nn import functional
@@ -19,11 +20,14 @@ from bertworks.tasks.statistic import Statistic
 from bertworks.tasks.tagged_words import (
     TagScores,
     TagSet,
+    WordKind,
     cut_windows,
     join_rows,
+    kind_of_words,
     learn_tag_set,
     single_words,
-    words_of,
+    words_to_ask,
+    words_to_learn,
 )
 from bertworks.tasks.task import Answer, Options, Parts, Rows, Verdict
 from bertworks.tokenizer.tokenizer import Tokenizer
@@ -41,18 +45,29 @@ class Tag:
         name: str = kind,
         scheme: Scheme | None = None,
         crf: bool = False,
+        words: WordKind = "text",
         dropout: float | None = None,
     ) -> None:
         self.name = name
         self.labels = tuple(labels)
         self.tag_set = TagSet(self.labels, scheme)
-        self.options: Options = {"scheme": self.tag_set.scheme, "crf": crf, "dropout": dropout}
+        self.words = words
+        self.options: Options = {
+            "scheme": self.tag_set.scheme,
+            "crf": crf,
+            "words": words,
+            "dropout": dropout,
+        }
+
+    def blinded(self, example: TaggedExample) -> TaggedExample:
+        """Return an example whose words its spans do not tell."""
+        return replace(example, words=words_to_ask(example, self.words))
 
     def features(
         self, example: TaggedExample, tokenizer: Tokenizer, *, longest: int
     ) -> list[Features]:
         """Ask for the tag of every word at its first piece, in one window each."""
-        words = words_of(example)
+        words = words_to_learn(example, self.words)
         values = self.tag_set.values(example, words)
         made = []
         for number, window in enumerate(cut_windows(example, words, tokenizer, longest=longest)):
@@ -94,7 +109,7 @@ class Tag:
     ) -> Answer:
         """Return the tags that are best together, and where their spans lie in the text."""
         rows = join_rows(logits, [window.note for window in windows])
-        tagged = self.tag_set.decode(example.text, words_of(example), rows)
+        tagged = self.tag_set.decode(example.text, words_to_ask(example, self.words), rows)
         answer: Answer = {
             "tags": tagged.tags,
             "tokens": tagged.tokens,
@@ -104,26 +119,29 @@ class Tag:
 
     def scorer(self) -> "TagScorer":
         """Return what counts right spans and tags."""
-        return TagScorer(self.tag_set)
+        return TagScorer(self.tag_set, self.words)
 
 
 class TagScorer:
     """Counts spans and tags that are right; a text is right when all its tags are."""
 
-    def __init__(self, tag_set: TagSet) -> None:
+    def __init__(self, tag_set: TagSet, words: WordKind) -> None:
         self._tag_set = tag_set
+        self._words: WordKind = words
         self._scores = TagScores(single_words if tag_set.scheme == "plain" else find_spans)
 
     def add(self, example: TaggedExample, answer: Answer) -> Verdict:
         """Count the tags of one text."""
-        gold = self._tag_set.gold(example, words_of(example)) or []
+        words = words_to_ask(example, self._words)
+        gold = self._tag_set.gold(example, words) or []
+        beyond = self._tag_set.beyond(example, words)
         given, chances = answer["tags"], answer["probabilities"]
-        parts = self._scores.add(gold, given)
+        parts = self._scores.add(gold, given, beyond=beyond)
         claims = Claims.each(chances, list(map(operator.eq, gold, given))) if chances else None
         return Verdict(
             " ".join(gold),
             " ".join(given),
-            float(gold == given),
+            float(gold == given and not beyond),
             min(chances, default=1.0),
             parts,
             claims,
@@ -149,6 +167,11 @@ class TagScorer:
         """Which scores the gold does not tell, and why."""
         return self._scores.lacking
 
+    @property
+    def note(self) -> str:
+        """How many spans could not be found."""
+        return self._scores.note
+
     def by_label(self) -> dict[str, dict[str, float]]:
         """Return the scores of each label of spans, or of each tag."""
         return self._scores.by_label()
@@ -163,4 +186,4 @@ def learn_tags(
 ) -> Options:
     """Return the tags in use and how they speak of spans."""
     tags, scheme = learn_tag_set(examples, order)
-    return {"labels": tags, "scheme": scheme, "crf": crf}
+    return {"labels": tags, "scheme": scheme, "crf": crf, "words": kind_of_words(examples)}

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from bertworks.data.tag_schemes import (
     cut_at_spans,
     find_scheme,
     find_spans,
+    of_whole_words,
     tags_for,
     write_tags,
 )
@@ -35,6 +36,8 @@ from bertworks.tasks.task import Parts
 from bertworks.tokenizer.tokenizer import Tokenizer
 from bertworks.tokenizer.word_pieces import cut_words, find_words
 
+WordKind = Literal["text", "characters"]  # what a text without words is cut into
+NEARLY_ALL = 0.99
 FindSpans = Callable[[Sequence[str]], list[WordSpan]]
 
 
@@ -92,7 +95,14 @@ class TagSet:
             return None
         if self.scheme == "plain":
             raise DataError("the example has spans, but the tags of the model speak of none")
-        return write_tags(covered(example.spans, words), len(words), self.scheme)
+        spans = covered(of_whole_words(example.spans, words), words)
+        return write_tags(spans, len(words), self.scheme)
+
+    def beyond(self, example: TaggedExample, words: Sequence[Place]) -> list[str]:
+        """Return the labels of the spans that no tags of these words can speak of."""
+        spans = example.spans or () if example.tags is None else ()
+        whole = of_whole_words(spans, words)
+        return [span.label for span in spans if span not in whole]
 
     def values(self, example: TaggedExample, words: Sequence[Place]) -> np.ndarray:
         """Return the numbers of the tags of an example's words, or IGNORE."""
@@ -141,17 +151,29 @@ class TagScores:
         self._find = find
         self.right, self.given, self.gold = Counter[str](), Counter[str](), Counter[str]()
         self._words = array("i")  # of each text, how many are right and how many there are
+        self._num_beyond = 0  # spans of gold that no tags of the words can speak of
         self._cells: dict[str, array[int]] = {}  # of each label: the text, and its three counts
 
-    def add(self, gold: Sequence[str], given: Sequence[str]) -> Parts:
-        """Count the tags of a text and return what was counted."""
+    def add(
+        self, gold: Sequence[str], given: Sequence[str], *, beyond: Sequence[str] = ()
+    ) -> Parts:
+        """Count the tags of a text and return what was counted.
+
+        Spans of gold that lie beyond the words, of which the labels are given, are missed.
+        """
         sought, found = set(self._find(gold)), set(self._find(given))
         counts = {
             name: Counter(span.label for span in spans)
             for name, spans in (("right", sought & found), ("given", found), ("gold", sought))
         }
+        counts["gold"].update(beyond)
         right_words = sum(map(operator.eq, gold, given))
-        parts = {**counts, "right_words": right_words, "words": len(gold)}
+        parts = {
+            **counts,
+            "right_words": right_words,
+            "words": len(gold),
+            "beyond": len(beyond),
+        }
         self.take(parts)
         return parts
 
@@ -166,6 +188,7 @@ class TagScores:
             row = (text, right[label], given[label], gold[label])
             self._cells.setdefault(label, array("i")).extend(row)
         self._words.extend((parts["right_words"], parts["words"]))
+        self._num_beyond += parts.get("beyond", 0)
 
     def metrics(self) -> dict[str, float]:
         """Return F1, precision and recall of all spans as one, and the share of right words."""
@@ -188,6 +211,16 @@ class TagScores:
     def lacking(self) -> str:
         """Which scores the gold does not tell, and why; empty where it tells all."""
         return "" if self.gold else "no example has a span, so accuracy alone is told of tags"
+
+    @property
+    def note(self) -> str:
+        """How many spans could not be found, for they cut words; empty without any."""
+        if not self._num_beyond:
+            return ""
+        return (
+            f"{self._num_beyond} of {self.gold.total()} spans of gold begin or end inside a word "
+            "as texts are cut into words, so they count as missed"
+        )
 
     def macro_f1(self) -> Statistic:
         """Return the mean of the F1 of all labels."""
@@ -218,11 +251,27 @@ class TagScores:
         return counts
 
 
-def words_of(example: TaggedExample) -> tuple[Place, ...]:
-    """Return the words of an example: as given, or as its text tells, cut where spans end."""
+def words_to_learn(example: TaggedExample, kind: WordKind) -> tuple[Place, ...]:
+    """Return the words of an example as given, or as its text tells, cut where spans end."""
     if example.words is not None:
         return example.words
-    return cut_at_spans(find_words(example.text), example.spans or ())
+    return cut_at_spans(words_to_ask(example, kind), example.spans or ())
+
+
+def words_to_ask(example: TaggedExample, kind: WordKind) -> tuple[Place, ...]:
+    """Return the words of an example as given, or as its text alone tells."""
+    if example.words is not None:
+        return example.words
+    if kind == "characters":
+        return tuple((at, at + 1) for at, char in enumerate(example.text) if not char.isspace())
+    return tuple(find_words(example.text))
+
+
+def kind_of_words(examples: Sequence[TaggedExample]) -> WordKind:
+    """Tell what words the examples of a task have: characters, where nearly all given ones are."""
+    lengths = [end - start for example in examples for start, end in example.words or ()]
+    num_single = sum(length == 1 for length in lengths)
+    return "characters" if lengths and num_single >= NEARLY_ALL * len(lengths) else "text"
 
 
 def cut_windows(

@@ -162,6 +162,14 @@ class Writer(Protocol):
 
 
 @runtime_checkable
+class Blinded(Protocol):
+    """A task that reads an example otherwise where it may know the gold."""
+
+    def blinded(self, example: Any) -> Any:
+        """Return an example that is read as if nobody knew its gold."""
+
+
+@runtime_checkable
 class Borrower(Protocol):
     """A task whose head begins with weights from elsewhere in a pre-trained model."""
 
