@@ -49,6 +49,16 @@ def test_labels_are_names_or_names_with_descriptions() -> None:
     assert Choice.of(LABELS).descriptions == ("cat", "a dog", "北京")
 
 
+def test_chinese_labels_stand_in_a_chinese_sentence() -> None:
+    chinese, both = Choice.of(["体育", "财经"]), Choice.of(["体育", "money"])
+    assert (chinese.is_chinese, both.is_chinese) == (True, False)
+    judge = Classify(("entailment", "other"), name="match")
+    with pytest.raises(UsageError, match="such as '这段话的主题是"):
+        make_zero_shot([judge], chinese, by="entailment", template="no slot")
+    with pytest.raises(UsageError, match="such as 'This text is about "):
+        make_zero_shot([judge], both, by="entailment", template="no slot")
+
+
 NO_CHOICES = [["one"], ["a", "a"], ["a", " "], "ab", [], {"a": "x", "b": "x"}]
 
 

@@ -12,6 +12,7 @@ from bertworks.core.batch import Target
 from bertworks.core.errors import DataError, UsageError
 from bertworks.core.lines import is_unicode
 from bertworks.core.pieces import IGNORE
+from bertworks.core.scripts import HAN, script_of
 from bertworks.data.examples import TextExample
 from bertworks.data.packing import Features, Goal, join_pieces
 from bertworks.data.windows import cut_text
@@ -26,6 +27,11 @@ Way = Literal["entailment", "cloze", "vectors"]
 TEMPLATES: dict[Way, str] = {
     "entailment": "This text is about {label}.",
     "cloze": "{text} This text is about [MASK].",
+    "vectors": "{label}",
+}
+CHINESE: dict[Way, str] = {  # where every label is described in Chinese
+    "entailment": "这段话的主题是{label}。",
+    "cloze": "{text}这段话的主题是[MASK]。",
     "vectors": "{label}",
 }
 SLOTS = {"entailment": ("{label}",), "cloze": ("{text}", "[MASK]"), "vectors": ("{label}",)}
@@ -61,6 +67,11 @@ class Choice:
                 )
             described[name] = description
         return cls(described)
+
+    @property
+    def is_chinese(self) -> bool:
+        """Whether every label is described in Chinese, so that a text about it is too."""
+        return all(script_of(text) == HAN for text in self.descriptions)
 
     def require_different(self, tokenizer: Tokenizer) -> None:
         """Stop where a vocabulary cannot tell two of the labels apart."""
@@ -120,7 +131,7 @@ class ByEntailment(_Judged):
     def __init__(self, choice: Choice, judge: Classify, *, template: str | None = None) -> None:
         super().__init__(choice, judge)
         self._entailed = judge.labels.index(entailed_label(judge))
-        pattern = _checked(template, "entailment")
+        pattern = _checked(template, "entailment", choice)
         self._claims = [pattern.replace("{label}", text) for text in choice.descriptions]
 
     def features(
@@ -155,7 +166,7 @@ class ByCloze(_Judged):
 
     def __init__(self, choice: Choice, judge: FillMask, *, template: str | None = None) -> None:
         super().__init__(choice, judge)
-        pattern = _checked(template, "cloze")
+        pattern = _checked(template, "cloze", choice)
         self._parts = [part for part in re.split(r"(\{text\}|\[MASK\])", pattern) if part]
         self._cut: tuple[Tokenizer, list[list[int]]] | None = None  # the labels, once for all texts
 
@@ -244,7 +255,7 @@ class ByVectors:
 
     def __init__(self, choice: Choice, *, template: str | None = None) -> None:
         self.choice, self.labels = choice, choice.labels
-        pattern = _checked(template, "vectors")
+        pattern = _checked(template, "vectors", choice)
         self.texts = [pattern.replace("{label}", text) for text in choice.descriptions]
 
     def answer(self, cosines: np.ndarray) -> Answer:
@@ -317,12 +328,13 @@ def _refuse_unsaid(text: Any, what: str) -> None:
         raise UsageError(f"{what} is not Unicode, for it holds half of a surrogate pair; mend it")
 
 
-def _checked(template: str | None, way: Way) -> str:
-    pattern = TEMPLATES[way] if template is None else template
+def _checked(template: str | None, way: Way, choice: Choice) -> str:
+    usual = (CHINESE if choice.is_chinese else TEMPLATES)[way]
+    pattern = usual if template is None else template
     for slot in SLOTS[way]:
         if pattern.count(slot) != 1 or not is_unicode(pattern):
             raise UsageError(
-                f"the template {pattern!r} must hold {slot} once, such as {TEMPLATES[way]!r}"
+                f"the template {pattern!r} must hold {slot} once, such as {usual!r}"
             )
     return pattern
 
