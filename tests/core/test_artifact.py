@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,6 +65,29 @@ def run(tmp_path: Path) -> Path:
     (tmp_path / "made" / "one.bin").write_bytes(b"old")
     (tmp_path / "made" / "log.jsonl").write_bytes(b"{}\n")
     return tmp_path / "made"
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "generator/model.safetensors"])
+def test_weights_that_the_manifest_does_not_name_are_refused(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    with saving(folder, kind="model", origin=Origin()) as inside:
+        (inside / "model.int8.safetensors").write_bytes(b"ours")
+    open_artifact(folder, "model")
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_bytes(b"theirs")
+    with pytest.raises(ArtifactError, match=r"is none of the files .*; remove it"):
+        open_artifact(folder, "model")
+
+
+@pytest.mark.parametrize("told", [[], {"a.txt": []}, {"a.txt": {"size": 1}}])
+def test_a_manifest_that_tells_no_sizes_is_another_format(told: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    with saving(folder, kind="report", origin=Origin()) as inside:
+        (inside / "a.txt").write_text("a")
+    manifest = json.loads((folder / MANIFEST).read_text())
+    (folder / MANIFEST).write_text(json.dumps({**manifest, "files": told}))
+    with pytest.raises(ArtifactError, match="make the folder again"):
+        open_artifact(folder, "report")
 
 
 def test_what_was_written_is_there_and_whole(folder: Path) -> None:

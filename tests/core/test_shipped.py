@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bertworks.core.artifact import name_input, open_artifact, sha256_of
+from bertworks.core.artifact import check_artifact, name_input, open_artifact, sha256_of
+from bertworks.core.errors import ArtifactError
 from bertworks.core.shipped import PLACE, find_model, shipped_models, shown
 
 ROOT = Path(__file__).parents[2]
@@ -56,6 +57,14 @@ def test_a_folder_on_the_disk_comes_first_and_that_is_said(
     (elsewhere / "other").mkdir()
     assert find_model(Path("other")) == Path("other")
     assert capsys.readouterr().err == ""
+
+
+def test_a_model_that_has_lost_its_manifest_is_said_to_be_damaged(shipped: Path) -> None:
+    (shipped / "config.json").write_text("{}")
+    (shipped / "manifest.json").unlink()
+    assert shipped_models() == {"little-en": shipped}
+    with pytest.raises(ArtifactError, match=r"has no manifest\.json: .*; reinstall bertworks"):
+        check_artifact(shipped, "model")
 
 
 def test_a_shipped_folder_is_shown_by_its_name(shipped: Path) -> None:

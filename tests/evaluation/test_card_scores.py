@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bertworks.core.artifact import Origin, saving
-from bertworks.core.errors import ArtifactError
+from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.evaluation.card_scores import read_scores
 from bertworks.evaluation.markdown_page import markdown_page
 
@@ -74,6 +74,26 @@ def test_the_part_shows_all_scores_and_their_commands(suite: Path, report: Path)
     assert "bertworks evaluate --suite glue" in page
     assert "Tasks that ended without a score: RTE." in page
     assert "None were taken." in markdown_page("t", list(read_scores([]).blocks()))
+
+
+def test_what_the_suite_remarks_stands_beside_the_score(suite: Path) -> None:
+    told = json.loads((suite / "results.json").read_text())
+    told["tasks"]["CoLA"]["remarks"] = ["trained on 60 of 8,551 examples", "2 seeds collapsed"]
+    (suite / "results.json").write_text(json.dumps(told))
+    page = markdown_page("t", list(read_scores([suite]).blocks()))
+    assert "| 0.320 [0.290, 0.360] | trained on 60 of 8,551 examples; 2 seeds collapsed |" in page
+
+
+@pytest.mark.parametrize("names", [["own"], ["other"]])
+def test_scores_of_another_model_are_refused(suite: Path, names: list[str]) -> None:
+    told = json.loads((suite / "results.json").read_text())
+    told["inputs"] = {"model": {"path": "runs/mine", "sha256": "own"}}
+    (suite / "results.json").write_text(json.dumps(told))
+    if names == ["own"]:
+        assert read_scores([suite], names).rows
+        return
+    with pytest.raises(UsageError, match="are of runs/mine, which is another model"):
+        read_scores([suite], names)
 
 
 def test_a_retrieval_set_has_no_count_of_examples(suite: Path) -> None:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from scipy.stats import spearmanr
 
 from bertworks.core.errors import ArtifactError
@@ -44,6 +45,18 @@ def test_another_model_is_not(predictor) -> None:
         parity.check(TOLERANCES["fp32"])
     with pytest.raises(ArtifactError, match=r"vectors whose mean cosine is .* 0\.99 or more"):
         parity.check(TOLERANCES["int8"])
+
+
+def test_what_stands_behind_masks_is_compared(predictor) -> None:
+    before, after = predictor("fill_mask", 1), predictor("fill_mask", 1)
+    assert compare(before, after, TEXTS).mask_distance == 0
+    with torch.no_grad():
+        after.model.heads["fill_mask"].transform.weight[:, 0] += 30
+    parity = compare(before, after, TEXTS)
+    assert parity.mean_cosine == pytest.approx(1)
+    with pytest.raises(ArtifactError, match="chances behind masks that differ by a share of"):
+        parity.check(TOLERANCES["int8"])
+    assert compare(predictor("classify", 1), predictor("classify", 1), TEXTS).mask_distance is None
 
 
 def test_answers_that_are_only_numbers_have_no_agreement(predictor) -> None:

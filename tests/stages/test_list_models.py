@@ -124,7 +124,18 @@ def test_a_damaged_file_of_a_shipped_model_is_noticed(named: Path, command) -> N
     file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     with pytest.raises(ArtifactError, match="its sha256 differs"):
         bertworks.load("little-en")
-    assert "its sha256 differs" in command("models").refusal(1)
+    ended = command("models")
+    assert ended.code == 1
+    assert "its sha256 differs); reinstall bertworks" in ended.err
+
+
+def test_beside_a_damaged_model_the_others_are_told(named: Path, ship, matcher, command) -> None:
+    ship(matcher, "little-match")
+    (named / "config.json").unlink()
+    ended = command("models", "--json")
+    assert ended.code == 1
+    assert [row["name"] for row in json.loads(ended.out)["models"]] == ["little-match"]
+    assert "config.json is missing; reinstall bertworks" in ended.err
 
 
 @pytest.mark.usefixtures("named")

@@ -124,6 +124,19 @@ def test_run_scores_and_rounding_come_from_their_folders(
     assert "| score | before | after |" in page
 
 
+def test_the_run_and_the_scores_of_another_model_are_refused(
+    classifier: Path, pretrained: Path, labelled, notes: Path, tmp_path: Path, command
+) -> None:
+    small, report = tmp_path / "small", tmp_path / "report"
+    assert command("export", "--model", pretrained, "--to", "bertworks", "--out", small).code == 0
+    words = ["card", "--model", small, "--notes", notes, "--out", tmp_path / "card.md"]
+    said = command(*words, "--run", classifier).refusal(2)
+    assert f"{classifier} is another model than {small}" in said
+    scored = ["--model", classifier, "--data", labelled["dev"], "--out", report]
+    assert command("evaluate", *scored).code == 0
+    assert "which is another model" in command(*words, "--scores", report).refusal(2)
+
+
 def test_another_language_has_no_probe(speaker: Path, notes: Path, command) -> None:
     notes.write_text(NOTES.replace('"en"', '"de"'))
     ended = command("card", "--model", speaker, "--notes", notes)

@@ -107,7 +107,8 @@ def _beside(told: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
         return kept
     ends = {name: ramp.end for name, ramp in kept.items() if isinstance(ramp, Ramp)}
     kept |= {name: Ramp(end, end) for name, end in ends.items()}
-    changed = [name for name in told if name not in RIVALS and kept.get(name) != told[name]]
+    own = RIVALS.keys() | flags.keys()
+    changed = [name for name in told if name not in own and kept.get(name) != told[name]]
     for name in changed:
         fate = f"stays at {kept[name]}" if name in kept else "is left out"
         say(f"--budget counts no steps, so the recipe's {name} {told[name]} {fate}")

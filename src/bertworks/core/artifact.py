@@ -9,7 +9,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,10 +19,11 @@ from bertworks.core import __version__
 from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.core.file_pairs import is_pair, sides_of
 from bertworks.core.lines import is_unicode
-from bertworks.core.shipped import shown
+from bertworks.core.shipped import is_shipped, shown
 
 MANIFEST = "manifest.json"
 FORMAT = 1
+WEIGHTS = ("*.safetensors*", "generator/*.safetensors*")  # of a model, whatever their form
 ESCAPED = (
     "backslashreplace"  # names of files need not be Unicode; JSON reads them back as they were
 )
@@ -73,13 +74,15 @@ def open_artifact(folder: Path, *kinds: Kind) -> dict[str, Any]:
             f"{'are' if _is_plural(kinds[-1]) else 'is'} needed here; check the path"
         )
     for name, expected in manifest["files"].items():
-        _verify(folder / name, expected)
+        _verify(folder / name, expected, remedy=_remedy(folder))
+    if manifest["kind"] == "model":
+        _refuse_strange_weights(folder, manifest["files"])
     return manifest
 
 
 def check_artifact(folder: Path, *kinds: Kind) -> None:
     """Check a folder as `open_artifact` does; one from elsewhere has no manifest and passes."""
-    if (folder / MANIFEST).exists():
+    if (folder / MANIFEST).exists() or is_shipped(folder):
         open_artifact(folder, *kinds)
 
 
@@ -89,21 +92,20 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise ArtifactError(f"there is no folder {folder}; check the path")
     path = folder / MANIFEST
     if not path.is_file():
-        raise ArtifactError(
-            f"{folder} has no {MANIFEST}: it is not whole, or not ours; make it again"
-        )
+        remedy = "reinstall bertworks" if is_shipped(folder) else "make it again"
+        raise ArtifactError(f"{folder} has no {MANIFEST}: it is not whole, or not ours; {remedy}")
     try:
         manifest = json.loads(path.read_bytes())
         kind, files = manifest["kind"], manifest["files"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ArtifactError(f"{path} is torn ({error}); make the folder again") from error
-    if manifest.get("format") != FORMAT or not isinstance(files, dict) or not isinstance(kind, str):
+        raise ArtifactError(f"{path} is torn ({error}); {_remedy(folder)}") from error
+    if manifest.get("format") != FORMAT or not _is_table(files) or not isinstance(kind, str):
         raise ArtifactError(
             f"{path} has format {manifest.get('format')}, this version reads {FORMAT}; "
-            "make the folder again"
+            f"{_remedy(folder)}"
         )
     if manifest.get("sha256") != _digest(manifest):
-        raise ArtifactError(f"{path} is damaged (its sha256 differs); make the folder again")
+        raise ArtifactError(f"{path} is damaged (its sha256 differs); {_remedy(folder)}")
     return manifest
 
 
@@ -290,13 +292,36 @@ def _fingerprint(path: Path) -> dict[str, Any]:
     return {"size": path.stat().st_size, "sha256": sha256_of(path)}
 
 
-def _verify(path: Path, expected: dict[str, Any]) -> None:
+def _is_table(files: Any) -> bool:
+    """Tell whether files are told by their names, each with its size and sha256."""
+    return isinstance(files, dict) and all(
+        isinstance(told, dict) and told.keys() >= {"size", "sha256"} for told in files.values()
+    )
+
+
+def _remedy(folder: Path) -> str:
+    is_ours = any(map(is_shipped, (folder, *folder.parents)))
+    return "reinstall bertworks" if is_ours else "make the folder again"
+
+
+def _refuse_strange_weights(folder: Path, known: Mapping[str, Any]) -> None:
+    """Stop at weights that the manifest does not name, for they may be read in place of others."""
+    found = (path for place in WEIGHTS for path in sorted(folder.glob(place)))
+    for path in found:
+        if path.relative_to(folder).as_posix() not in known:
+            raise ArtifactError(
+                f"{path} is none of the files that the manifest of {folder} names, but weights are "
+                "read by such a name; remove it"
+            )
+
+
+def _verify(path: Path, expected: dict[str, Any], *, remedy: str) -> None:
     if not path.is_file():
-        raise ArtifactError(f"{path} is missing; make the folder again")
+        raise ArtifactError(f"{path} is missing; {remedy}")
     size = path.stat().st_size
     if size != expected["size"]:
         raise ArtifactError(
-            f"{path} has {size} bytes, its manifest says {expected['size']}; make the folder again"
+            f"{path} has {size} bytes, its manifest says {expected['size']}; {remedy}"
         )
     if sha256_of(path) != expected["sha256"]:
-        raise ArtifactError(f"{path} is damaged (its sha256 differs); make the folder again")
+        raise ArtifactError(f"{path} is damaged (its sha256 differs); {remedy}")

@@ -43,6 +43,19 @@ class Lineage:
                 self.commands.append(before["command"])
 
 
+def names_of(folder: Path) -> list[str]:
+    """Return by which sha256 a model is named as an input: its own, and of what it was exported."""
+    found, manifest = [sha256_of(folder / MANIFEST)], read_manifest(folder)
+    while manifest["command"].startswith("bertworks export ") and "model" in manifest["inputs"]:
+        told = manifest["inputs"]["model"]
+        path = _place(told["path"])
+        found.append(told["sha256"])
+        if not (path / MANIFEST).is_file() or sha256_of(path / MANIFEST) != told["sha256"]:
+            break
+        manifest = read_manifest(path)
+    return [name for name in found if name is not None]
+
+
 def _place(path: str) -> Path:
     """Return where an input lies: models that come with the package are told by their names."""
     return shipped_models().get(path, Path(path))

@@ -11,8 +11,9 @@ PLACE = Path(str(files("bertworks"))) / "models"
 
 def shipped_models() -> dict[str, Path]:
     """Return the folders of the models that come with the package, by their names."""
-    found = PLACE.glob("*/manifest.json")  # by which each file is checked when it is opened
-    return {manifest.parent.name: manifest.parent for manifest in sorted(found)}
+    files = ("manifest.json", "config.json")  # one of both may have been lost, which is then said
+    found = sorted({path.parent for name in files for path in PLACE.glob(f"*/{name}")})
+    return {folder.name: folder for folder in found}
 
 
 def find_model(path: Path) -> Path:
@@ -29,9 +30,14 @@ def find_model(path: Path) -> Path:
     return own
 
 
+def is_shipped(folder: Path) -> bool:
+    """Tell whether a folder is that of a model which comes with the package."""
+    return folder.parent == PLACE
+
+
 def shown(path: Path) -> str:
     """Return the name of a shipped model, and any other path as it is: what a command can say."""
-    return path.name if path.parent == PLACE else str(path)
+    return path.name if is_shipped(path) else str(path)
 
 
 @cache  # once is enough, though a command looks for its model more than once

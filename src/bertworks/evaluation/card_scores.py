@@ -1,16 +1,17 @@
 """Scores for a model's card: read from what `evaluate` wrote, of one file or of a whole suite."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any, ClassVar
 
 from bertworks.core.artifact import read_manifest, read_object
-from bertworks.core.errors import ArtifactError
+from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.evaluation.report_blocks import Block, Code, Estimate, Heading, Table, Text
 
-AS_IT_IS = ("task", "examples", "bad_rows", "intervals")  # of scores.json what is no score
+# Of scores.json what is no score of the model.
+AS_IT_IS = ("task", "examples", "bad_rows", "intervals", "copying")
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class CardScore:
     examples: int | None  # None: it is of queries, which are not counted
     seeds: int | None  # None: one model was scored, and the range is over examples
     estimate: Estimate
+    remark: str = ""  # what differs from the usual, in the words of the suite
 
 
 @dataclass(frozen=True)
@@ -41,20 +43,10 @@ class CardScores:
         if not self.rows:
             yield Text("None were taken.")
             return
-        header = ("data", "score", "examples", "seeds", "value")
-        yield Table(
-            header,
-            [
-                (
-                    row.data,
-                    row.metric,
-                    "–" if row.examples is None else f"{row.examples:,}",
-                    str(row.seeds or "–"),
-                    row.estimate,
-                )
-                for row in self.rows
-            ],
-        )
+        has_remarks = any(row.remark for row in self.rows)
+        header = ("data", "score", "examples", "seeds", "value", "remark")
+        shown = len(header) if has_remarks else len(header) - 1
+        yield Table(header[:shown], [_cells(row)[:shown] for row in self.rows])
         yield Text(
             "Where there are seeds, the value is their mean and the range goes from the lowest "
             "to the highest of them. Elsewhere the range holds the score with 95 % confidence, by "
@@ -64,19 +56,29 @@ class CardScores:
             yield Code(command)
 
 
-def read_scores(folders: Sequence[Path]) -> CardScores:
-    """Read the folders that `evaluate` wrote, each of one file or of a suite."""
+def _cells(row: CardScore) -> tuple[str | Estimate, ...]:
+    examples = "–" if row.examples is None else f"{row.examples:,}"
+    return row.data, row.metric, examples, str(row.seeds or "–"), row.estimate, row.remark
+
+
+def read_scores(folders: Sequence[Path], model: Collection[str] = ()) -> CardScores:
+    """Read the folders that `evaluate` wrote, each of one file or of a suite.
+
+    Given by which sha256 its manifests name a model, scores of another one are refused.
+    """
     rows: list[CardScore] = []
     commands, failed = [], list[str]()
     for folder in folders:
         if (folder / "results.json").is_file():
             told = read_object(folder / "results.json")
+            _refuse_other(folder, told, model)
             found, without = _of_suite(told, folder)
             rows += found
             failed += without
             commands.append(str(told.get("command", "")))
         elif (folder / "scores.json").is_file():
             manifest = read_manifest(folder)
+            _refuse_other(folder, manifest, model)
             rows += _of_file(read_object(folder / "scores.json"), manifest, folder)
             commands.append(manifest["command"])
         else:
@@ -85,6 +87,15 @@ def read_scores(folders: Sequence[Path]) -> CardScores:
                 "bertworks evaluate wrote"
             )
     return CardScores(tuple(rows), tuple(commands), tuple(failed))
+
+
+def _refuse_other(folder: Path, told: dict[str, Any], model: Collection[str]) -> None:
+    of = told.get("inputs", {}).get("model", {})
+    if model and of.get("sha256") and of["sha256"] not in model:
+        raise UsageError(
+            f"the scores in {folder} are of {of.get('path')}, which is another model; give scores "
+            "of this one, or of the one that it was exported from"
+        )
 
 
 def _of_suite(told: dict[str, Any], folder: Path) -> tuple[list[CardScore], list[str]]:
@@ -99,7 +110,9 @@ def _of_suite(told: dict[str, Any], folder: Path) -> tuple[list[CardScore], list
                 if values:  # not every set has a test part
                     found = Estimate(metric, fmean(values), min(values), max(values))
                     examples = task["examples"].get(part)
-                    rows.append(CardScore(f"{name}, {part}", metric, examples, len(values), found))
+                    remark = "; ".join(task.get("remarks", ()))
+                    of = f"{name}, {part}"
+                    rows.append(CardScore(of, metric, examples, len(values), found, remark))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ArtifactError(
             f"{folder / 'results.json'} is no table of a suite ({error!r}); run it again"

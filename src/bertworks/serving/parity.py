@@ -13,6 +13,7 @@ from bertworks.tasks.task import Answer
 
 FEWEST = 20  # answers whose agreement is judged
 MOST_ALONE = 64  # texts that are embedded by themselves too
+MOST_MASKED = 32  # texts in which a piece is hidden
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,12 +24,13 @@ class Tolerance:
     cosine: float
     agreement: float
     spearman: float
+    masks: float  # half of what the chances behind a mask differ by, in the mean
 
 
 COMPARED = "compared.json"  # how near a model that was written is to the one it was made of
 TOLERANCES = {
-    "fp32": Tolerance(difference=1e-4, cosine=0.9999, agreement=0.99, spearman=0.999),
-    "int8": Tolerance(cosine=0.99, agreement=0.95, spearman=0.95),
+    "fp32": Tolerance(difference=1e-4, cosine=0.9999, agreement=0.99, spearman=0.999, masks=0.001),
+    "int8": Tolerance(cosine=0.99, agreement=0.95, spearman=0.95, masks=0.25),
 }
 
 
@@ -46,6 +48,7 @@ class Parity:
     label_agreement: float | None = None
     spearman: float | None = None  # of the scores that both answer with
     spearman_of_cosines: float | None = None  # of the cosines of each text with the next one
+    mask_distance: float | None = None  # half of what the chances behind a mask differ by
     scores_before: dict[str, float] | None = None
     scores_after: dict[str, float] | None = None
 
@@ -70,6 +73,10 @@ class Parity:
         if not self.mean_cosine >= tolerance.cosine:
             found = f"{self.mean_cosine:.4f}"
             raise _too_far("vectors whose mean cosine is", found, f"{tolerance.cosine} or more")
+        moved = self.mask_distance
+        if moved is not None and not moved <= tolerance.masks:
+            most = f"{tolerance.masks} or less"
+            raise _too_far("chances behind masks that differ by a share of", f"{moved:.3f}", most)
         share = self.label_agreement
         if share is not None and self.answers >= FEWEST and share < tolerance.agreement:
             least = f"{tolerance.agreement} or more"
@@ -92,14 +99,14 @@ def compare(
 ) -> Parity:
     """Compare two predictors: the vectors of texts, the answers to examples and their scores."""
     vectors = [side.embed(texts) for side in (before, after)]
-    alone = _alone(after, texts, vectors[1])
+    beside = _alone(after, texts, vectors[1]) | _behind_masks(before, after, texts)
     if not examples:
-        return Parity.of(*vectors, **alone)
+        return Parity.of(*vectors, **beside)
     first, second = (side.answer_examples(examples) for side in (before, after))
     pairs = [(decision(a), decision(b)) for a, b in zip(first, second, strict=True)]
     return Parity.of(
         *vectors,
-        **alone,
+        **beside,
         answers=len(examples),
         label_agreement=float(np.mean([a == b for a, b in pairs])) if any(pairs[0]) else None,
         spearman=_spearman(*(_numbers(answers) for answers in (first, second))),
@@ -117,6 +124,34 @@ def _alone(after: Predictor, texts: Sequence[str], together: np.ndarray) -> dict
         "mean_cosine_alone": float(cosines.mean()),
         "lowest_cosine_alone": float(cosines.min()),
     }
+
+
+def _behind_masks(before: Predictor, after: Predictor, texts: Sequence[str]) -> dict[str, Any]:
+    """Tell how far apart the chances behind a mask in some texts are, where masks are filled."""
+    if "fill_mask" not in before.model.tasks:
+        return {}
+    some = texts[:: -(-len(texts) // MOST_MASKED)]
+    masked = [_masked(before, text) for text in some if text.strip()]
+    if not masked:
+        return {}
+    sides = [[_chances(side, text) for text in masked] for side in (before, after)]
+    apart = [np.abs(a - b).sum() / 2 for a, b in zip(*sides, strict=True)]
+    return {"mask_distance": float(np.mean(apart))}
+
+
+def _masked(predictor: Predictor, text: str) -> str:
+    """Return a text whose middle piece is hidden, or one mask alone where there is no piece."""
+    offsets = predictor.tokenizer.encode(text).offsets[: predictor.window // 2]
+    start, end = offsets[len(offsets) // 2] if offsets else (0, len(text))
+    return f"{text[:start]} [MASK] {text[end : offsets[-1][1] if offsets else end]}"
+
+
+def _chances(predictor: Predictor, text: str) -> np.ndarray:
+    """Return the chance of every piece behind the mask of a text, by its id."""
+    chances = np.zeros(predictor.tokenizer.vocab_size)
+    for candidate in predictor.fill_mask(text, num_candidates=len(chances)):
+        chances[candidate.id] = candidate.probability
+    return chances
 
 
 def _cosines(before: np.ndarray, after: np.ndarray) -> np.ndarray:

@@ -18,11 +18,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from bertworks.core.artifact import MANIFEST, Origin, first_change, read_object, refuse_existing
+from bertworks.core.artifact import (
+    MANIFEST,
+    Origin,
+    first_change,
+    name_input,
+    read_object,
+    refuse_existing,
+)
 from bertworks.core.errors import BertworksError, DataError, TrainingError, UsageError
 from bertworks.core.lock import hold
 from bertworks.core.progress import say
 from bertworks.core.settings import as_command, as_json, read_values, settings_of, suggestion
+from bertworks.core.shipped import shown
 from bertworks.evaluation.findings import rows_of
 from bertworks.evaluation.floors import is_told_collapsed
 from bertworks.evaluation.full_report import Part, Report, again
@@ -189,7 +197,7 @@ class _Runner:
                 )
             return other
         flags = {
-            "model": self.settings.model,
+            "model": shown(self.settings.model),
             "task": task.kind,
             "train": parts.files["train"],
             "dev": parts.files["dev"],
@@ -286,11 +294,12 @@ def _chosen(chosen: SuiteSettings) -> dict[str, SuiteTask]:
 def _claim(settings: EvaluateSettings) -> None:
     """Take a free folder, or go on in one that was begun with the same settings."""
     out, mark = settings.out, settings.out / "suite.json"
-    origin = Origin(settings=as_json(settings))
+    origin = Origin(settings=as_json(settings), inputs={"model": settings.model})
     if not mark.is_file():
         refuse_existing(out)
         out.mkdir(parents=True, exist_ok=True)
-        write_at_once(mark, json.dumps({"settings": origin.settings, "inputs": {}}, indent=1))
+        begun = {"settings": origin.settings, "inputs": {"model": name_input(settings.model)}}
+        write_at_once(mark, json.dumps(begun, indent=1))
     elif settings.suites.resume == "never":
         raise UsageError(
             f"{out} holds a suite; go on with --resume auto, choose another --out, or remove it"
@@ -319,6 +328,12 @@ def _tell(settings: EvaluateSettings, failures: Mapping[str, TaskResult]) -> lis
     Report(title=title, parts=parts).write(settings.out)
     write_at_once(settings.out / "results.md", page)
     told = {name: result.as_json() for name, result in results.items()}
-    whole = {"command": command, "settings": as_json(settings), "rows": rows, "tasks": told}
+    whole = {
+        "command": command,
+        "settings": as_json(settings),
+        "inputs": {"model": name_input(settings.model)},
+        "rows": rows,
+        "tasks": told,
+    }
     write_at_once(settings.out / "results.json", json.dumps(whole, indent=1, ensure_ascii=False))
     return rows

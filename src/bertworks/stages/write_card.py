@@ -7,9 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bertworks.core.artifact import open_artifact, read_manifest, read_object, refuse_overwriting
+from bertworks.core.artifact import (
+    MANIFEST,
+    open_artifact,
+    read_manifest,
+    read_object,
+    refuse_overwriting,
+    sha256_of,
+)
 from bertworks.core.errors import ArtifactError, UsageError
-from bertworks.core.lineage import Lineage
+from bertworks.core.lineage import Lineage, names_of
 from bertworks.core.progress import say
 from bertworks.evaluation.bias_probe import PROBES, BiasProbe, Chances, probe_bias
 from bertworks.evaluation.card_scores import read_scores
@@ -27,11 +34,17 @@ def run(settings: CardSettings) -> dict[str, Any]:
     out = settings.out or settings.model / CARD
     refuse_overwriting(out)
     notes = _read_notes(settings.notes)
-    scores = read_scores(settings.scores)
     facts = facts_of(settings.model)
     manifest = open_artifact(settings.model, "model")
+    names = names_of(settings.model)
+    scores = read_scores(settings.scores, names)
     trained = settings.run or settings.model
     made = read_manifest(trained)
+    if sha256_of(trained / MANIFEST) not in names:
+        raise UsageError(
+            f"{trained} is another model than {settings.model}, which was not exported from it; "
+            "give the --run that made this one"
+        )
     before = Lineage.of(made)
     for path in before.lost:
         say(f"warning: {path} has gone or changed, so the card does not tell what had made it")

@@ -333,9 +333,7 @@ def _checked(template: str | None, way: Way, choice: Choice) -> str:
     pattern = usual if template is None else template
     for slot in SLOTS[way]:
         if pattern.count(slot) != 1 or not is_unicode(pattern):
-            raise UsageError(
-                f"the template {pattern!r} must hold {slot} once, such as {usual!r}"
-            )
+            raise UsageError(f"the template {pattern!r} must hold {slot} once, such as {usual!r}")
     return pattern
 
 
