@@ -30,7 +30,7 @@ from bertworks.training.run import Run, whole_checkpoints
 from bertworks.training.sharding import own_rows, read_parts
 
 SOURCES = str(Path(bertworks.__file__).parents[1])
-PARTS = {"accumulate": 4, "dropout": 0.1, "patience": 60}
+PARTS = {"accumulate": 4, "dropout": 0.1, "lost_after": 60}
 Words = Callable[..., list[str]]
 Whole = Callable[..., Path]
 Counted = Callable[..., None]

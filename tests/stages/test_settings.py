@@ -87,7 +87,7 @@ LIMITS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
     ("pretrain", "random_share"): ("a number from 0 to 1", ["-1", "2", "nan"], ["0", "1"]),
     ("pretrain", "evaluate_every"): (COUNT_OR_ZERO, ["-1"], ["0"]),
     ("pretrain", "checkpoint_every"): (COUNT_OR_ZERO, ["-2"], ["0"]),
-    ("pretrain", "patience"): (COUNT, ["0", "-1"], ["1"]),
+    ("pretrain", "lost_after"): (COUNT, ["0", "-1"], ["1"]),
     ("pretrain", "workers"): (COUNT_OR_ZERO, ["-1"], ["0"]),
     ("pretrain", "threads"): (COUNT, ["0", "-2"], ["1"]),
     ("check", "rare"): (COUNT, ["0", "-1"], ["1"]),

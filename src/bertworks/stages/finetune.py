@@ -41,16 +41,14 @@ from bertworks.tokenizer.tokenizer import Tokenizer
 from bertworks.training.log import read_log
 from bertworks.training.loop import train
 from bertworks.training.plan import TrainingPlan
-from bertworks.training.run import FREE_SETTINGS, Counters, Run, is_finished, refuse_taken
-
-FREE = FREE_SETTINGS - {"patience"}  # here it is how long training goes on
+from bertworks.training.run import Counters, Run, is_finished, refuse_taken
 
 
 def run(settings: FinetuneSettings) -> dict[str, Any]:
     """Fine-tune a model on one task or several; the epoch that scores best on dev is kept."""
     sources = task_sources(settings)
     if settings.choice.seeds > 1:
-        return run_seeds(settings, run, origin=_origin(settings, sources, {}), free=FREE)
+        return run_seeds(settings, run, origin=_origin(settings, sources, {}))
     return _run_once(settings, sources)
 
 
@@ -77,13 +75,13 @@ class _Ready:
 def _run_once(settings: FinetuneSettings, sources: Sequence[TaskSource]) -> dict[str, Any]:
     machine = prepare(**vars(settings.machine))
     origin = _origin(settings, sources, {"precision": machine.precision})
-    if settings.resume == "auto" and is_finished(settings.out, origin, free=FREE):
+    if settings.resume == "auto" and is_finished(settings.out, origin):
         say(f"{settings.out} is finished already")
         return {"model": str(settings.out)}
     refuse_taken(settings.out, resume=settings.resume == "auto")
     ready = _make_ready(settings, sources, machine)
     floors = Floors.of(ready.scores)
-    running = Run(settings.out, origin=origin, resume=settings.resume == "auto", free=FREE)
+    running = Run(settings.out, origin=origin, resume=settings.resume == "auto")
     _tell_aside(ready.set_aside, settings.out)
     started = time.monotonic()
     at = train(

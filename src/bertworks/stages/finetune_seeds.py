@@ -4,7 +4,7 @@ OUT/seed-…/     what each has made
 OUT/            the model of the best, with the scores of all
 """
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import isnan, nan
 from pathlib import Path
@@ -25,12 +25,10 @@ from bertworks.training.run import is_finished
 RunOne = Callable[[FinetuneSettings], dict[str, Any]]
 
 
-def run_seeds(
-    settings: FinetuneSettings, run: RunOne, *, origin: Origin, free: Set[str]
-) -> dict[str, Any]:
+def run_seeds(settings: FinetuneSettings, run: RunOne, *, origin: Origin) -> dict[str, Any]:
     """Fine-tune with several seeds, each in a folder of its own; the best on dev is the result."""
     out = settings.out
-    if settings.resume == "auto" and is_finished(out, origin, free=free):
+    if settings.resume == "auto" and is_finished(out, origin):
         say(f"{out} is finished already")
         return {"model": str(out)}
     if settings.resume == "never" or not _is_begun(out):

@@ -56,7 +56,7 @@ class CrewSettings:
     sharding: Literal["none", "full"] = "none"
     """What of the model lies in each of several processes: none of it is shared, so each has all;
     or full, so each keeps some rows of every tensor. Checkpoints of one fit the other."""
-    patience: Count = 600
+    lost_after: Count = 600
     """Seconds after which a process that does not answer counts as lost."""
 
 

@@ -9,7 +9,7 @@ RUN/best/step-…/               the weights that scored best so far
 import json
 import math
 import shutil
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ FREE_SETTINGS = {
     "workers",
     "threads",
     "sharding",
-    "patience",
+    "lost_after",
 }
 
 
@@ -76,11 +76,9 @@ class Run:
         resume: bool,
         is_shared: bool = True,
         crew: Crew = ALONE,
-        free: Set[str] = FREE_SETTINGS,
     ) -> None:
         self.folder = folder
         self.origin = origin
-        self.free = free
         self.crew = crew
         self.writers = ALONE  # those who write a checkpoint together
         self.checkpoints = folder / "checkpoints"
@@ -191,7 +189,7 @@ class Run:
             )
 
     def _check_settings(self, manifest: dict[str, Any]) -> None:
-        if change := first_change(self.folder, manifest, self.origin, free=self.free):
+        if change := first_change(self.folder, manifest, self.origin, free=FREE_SETTINGS):
             raise UsageError(f"{change} or choose another --out")
 
     def _steps(self) -> list[int]:
@@ -286,14 +284,14 @@ def state_of(
     }
 
 
-def is_finished(folder: Path, origin: Origin, *, free: Set[str] = FREE_SETTINGS) -> bool:
+def is_finished(folder: Path, origin: Origin) -> bool:
     """Tell whether a folder holds the finished run of a command; stop if it has changed since."""
     if not (folder / MANIFEST).exists():
         return False
     manifest = open_artifact(folder, "model")
     if manifest["command"].split()[:2] != origin.command.split()[:2]:
         return False  # another command has made it
-    if change := first_change(folder, manifest, origin, free=free):
+    if change := first_change(folder, manifest, origin, free=FREE_SETTINGS):
         raise UsageError(
             f"{change} or choose another --out; to train the finished model on: --model {folder} "
             "--out NEW"

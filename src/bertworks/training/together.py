@@ -10,7 +10,7 @@ from bertworks.core.crew import Crew
 from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.training.sharding import part_name
 
-MAY_DIFFER = {"device", "workers", "threads", "patience"}  # from machine to machine
+MAY_DIFFER = {"device", "workers", "threads", "lost_after"}  # from machine to machine
 
 
 def refuse_strangers(crew: Crew, origin: Origin) -> None:
