@@ -185,6 +185,18 @@ def write_synced(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
+def replace_synced(path: Path, data: bytes) -> None:
+    """Put a file on the disk in one step, in place of the old one."""
+    temporary = half_written(path)
+    write_synced(temporary, data)
+    temporary.replace(path)
+
+
+def half_written(path: Path) -> Path:
+    """Return where a file is written before it is put in its place, and may be left by a kill."""
+    return path.with_name(f".{path.name}.tmp")
+
+
 def sync_folder(folder: Path) -> None:
     """Put a folder's list of names on the disk."""
     handle = os.open(folder, os.O_RDONLY)

@@ -19,9 +19,9 @@ from bertworks.core.artifact import (
     MANIFEST,
     read_manifest,
     refuse_overwriting,
+    replace_synced,
     sha256_of,
     sync_folder,
-    write_synced,
 )
 from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.core.lock import hold
@@ -180,10 +180,7 @@ def _likeness(file: IO[bytes]) -> str:
 
 
 def _write_note(note: Path, told: dict[str, Any]) -> None:
-    """Put a note on the disk in one step."""
-    fresh = note.with_name(note.name + ".tmp")
-    write_synced(fresh, json.dumps(told).encode())
-    fresh.replace(note)
+    replace_synced(note, json.dumps(told).encode())
 
 
 def _read_note(note: Path, *keys: str) -> dict[str, Any] | None:

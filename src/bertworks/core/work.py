@@ -22,13 +22,14 @@ from bertworks.core.artifact import (
     Kind,
     Origin,
     first_change,
+    half_written,
     name_input,
     open_artifact,
     publish,
     refuse_existing,
+    replace_synced,
     seal,
     sync_folder,
-    write_synced,
 )
 from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.core.lock import hold
@@ -59,9 +60,7 @@ class Work:
             sync_folder(folder)
         sizes = {name: size for name, (size, _) in found.items()}
         journal = {"begun": self.begun, "state": state, "sizes": sizes}
-        fresh = self.folder / "journal.tmp"
-        write_synced(fresh, json.dumps(journal).encode())
-        fresh.replace(self.folder / JOURNAL)
+        replace_synced(self.folder / JOURNAL, json.dumps(journal).encode())
         sync_folder(self.folder)
         self.state, self._synced = state, found
 
@@ -88,7 +87,7 @@ class Work:
         return True
 
     def _files(self) -> dict[str, Path]:
-        own = (JOURNAL, "journal.tmp", LOCK)
+        own = (JOURNAL, half_written(Path(JOURNAL)).name, LOCK)
         paths = sorted(path for path in self.folder.rglob("*") if path.is_file())
         return {str(p.relative_to(self.folder)): p for p in paths if p.name not in own}
 

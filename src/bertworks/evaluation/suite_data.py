@@ -1,13 +1,12 @@
 """The data of a suite: official files, read and dealt into the parts that a task is run on."""
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertworks.core.artifact import ESCAPED
+from bertworks.core.artifact import ESCAPED, replace_synced
 from bertworks.core.errors import DataError
 from bertworks.core.file_pairs import is_pair
 from bertworks.core.lines import COMPRESSIONS
@@ -105,10 +104,8 @@ def find_file(path: Path) -> Path:
 
 
 def write_at_once(path: Path, text: str) -> None:
-    """Write a file that is whole or not there."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8", errors=ESCAPED)
-    temporary.replace(path)
+    """Write a text that is whole or not there."""
+    replace_synced(path, text.encode(errors=ESCAPED))
 
 
 def _read(source: Source, form: str, data: Path, quarantine: Quarantine) -> list[Any]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bertworks.core.artifact import write_synced
+from bertworks.core.artifact import replace_synced
 from bertworks.core.errors import ArtifactError
 
 LOG = "log.jsonl"
@@ -39,10 +39,8 @@ def cut_behind(log: Path, step: int) -> None:
         if _step_of(line) > step:
             break
         kept.append(line)
-    temporary = log.with_suffix(".tmp")
     with _writing(log):
-        write_synced(temporary, b"".join(kept))
-        temporary.replace(log)
+        replace_synced(log, b"".join(kept))
 
 
 def sync(log: Path) -> None:
