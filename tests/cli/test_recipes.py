@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bertworks.cli import recipes
 from bertworks.cli.commands import COMMANDS
 from bertworks.cli.main import parse
 from bertworks.cli.recipes import FOLDERS, read_recipe
@@ -66,6 +67,15 @@ def test_a_recipe_is_the_same_by_name_and_by_path() -> None:
 def test_an_unknown_name_lists_the_recipes_there_are() -> None:
     with pytest.raises(UsageError, match=r"no recipe 'quikstart'; the recipes are .*quickstart"):
         read_recipe("quikstart", "pretrain", commands=NAMES)
+
+
+def test_where_there_are_no_recipes_a_file_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recipes, "FOLDERS", (tmp_path, tmp_path / "gone"))
+    sentence = r"no recipe 'quickstart' and no other here; give a file, as mine\.toml$"
+    with pytest.raises(UsageError, match=sentence):
+        read_recipe("quickstart", "pretrain", commands=NAMES)
 
 
 def test_a_missing_file_is_named() -> None:
@@ -164,6 +174,7 @@ def test_a_flag_for_the_time_settles_what_moves_over_the_steps_of_a_recipe(
     assert "--budget counts no steps, so the recipe's mask_rate 0.3..0.2 stays at 0.2" in said
     assert "the recipe's short_longest 16 is left out" in said
     _, told, _ = parse([*words, "--budget", "25m", "--mask-rate", "0.4..0.1"])
+    assert "mask_rate" not in capsys.readouterr().err  # for it is told by a flag
     assert told.mask_rate == Ramp(0.4, 0.1)  # which pretrain refuses, and says what to type
 
 

@@ -24,6 +24,7 @@ from bertworks.core.lines import (
     is_unicode,
     open_bytes,
     plain_suffix,
+    read_beginning,
     read_every_line,
     read_lines,
     require_content,
@@ -87,8 +88,37 @@ def test_text_in_another_encoding_is_set_aside_whole(tmp_path: Path) -> None:
     file.write_text("one\ntwo\nthree\n", encoding="utf-16")
     lines, bad = lines_of(file)
     assert lines == []
-    assert len(bad) == 4
-    assert bad[0] == (1, "not UTF-8 but UTF-16; convert the file")
+    told = "not UTF-8 but perhaps UTF-16; convert it first: iconv -f UTF-16 -t UTF-8"
+    assert bad == [(number, told) for number in (1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_chinese_in_another_encoding_is_named_in_every_line(tmp_path: Path, suffix: str) -> None:
+    raw = "今天天气很好。\n\n我们去公园散步。\n".encode("gbk")
+    (tmp_path / f"a.txt{suffix}").write_bytes({"": bytes, ".gz": gzip.compress}[suffix](raw))
+    lines, bad = lines_of(tmp_path / f"a.txt{suffix}")
+    assert lines == [(2, "\n")]
+    told = "not UTF-8 but perhaps GB18030; convert it first: iconv -f GB18030 -t UTF-8"
+    assert bad == [(1, told), (3, told)]
+
+
+def test_a_stream_in_another_encoding_is_named_by_its_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.TextIOWrapper(io.BytesIO("one\ntwo\n".encode("utf-16")))
+    monkeypatch.setattr(sys, "stdin", stream)
+    lines, bad = lines_of(STANDARD_INPUT)
+    assert lines == []
+    assert bad[0][1].startswith("not UTF-8 but perhaps UTF-16; convert it first: iconv")
+    assert bad[1][1] == "holds a NUL character"
+
+
+def test_the_beginning_of_a_file_may_be_compressed_but_not_torn(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(PROSE)
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(PROSE))
+    assert read_beginning(tmp_path / "a.txt") == PROSE
+    assert read_beginning(tmp_path / "a.txt.gz", 7) == PROSE[:7]
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(PROSE)[:9])
+    with pytest.raises(DataError, match=r"a\.txt\.gz cannot be read after line 0: "):
+        read_beginning(tmp_path / "a.txt.gz")
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])

@@ -101,7 +101,7 @@ def test_parquet_holds_the_same_documents(tmp_path: Path) -> None:
 
 def test_the_column_of_the_text_can_be_named(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "no", "body": "yes"}\n{"text": "no"}\n')
-    bad = [(2, 'not a JSON object with a "body"')]
+    bad = [(2, 'no "body" (found text); name the key with clean --column text')]
     assert read(tmp_path / "a.jsonl", column="body") == ([("yes",)], bad)
     pq.write_table(pa.table({"text": ["no"], "body": ["yes"]}), tmp_path / "a.parquet")
     assert read(tmp_path / "a.parquet", column="body") == ([("yes",)], [])
@@ -160,7 +160,7 @@ def test_each_line_of_jsonl_is_a_document(tmp_path: Path) -> None:
 
 def test_bad_rows_of_jsonl_are_named_and_the_rest_keeps_its_order(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
-    not_objects = ["{torn", "[]", "7", "null", '{"body": "x"}', "[" * 100_000, "1" * 5_000]
+    not_objects = ["{torn", "[]", "7", "null", '"text"', "[" * 100_000, "1" * 5_000]
     not_texts = ['{"text": null}', '{"text": 7}', '{"text": " \\n "}', '{"text": "half \\ud83d"}']
     good = ['{"text": "before"}', '{"text": "after"}']
     file.write_text("\n".join([good[0], *not_objects, *not_texts, good[1]]))
@@ -174,6 +174,37 @@ def test_bad_rows_of_jsonl_are_named_and_the_rest_keeps_its_order(tmp_path: Path
         "the text is empty or not a string",
         "the text holds half of a surrogate pair",
     ]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"正文": "一"}, "(found 正文); name the key with clean --column 正文"),
+        (
+            {"id": "7", "body": "long", "n": 12345},
+            "(found id, body, n); name the key with clean --column body",
+        ),
+        ({"the text": "x"}, "(found 'the text'); name the key with clean --column 'the text'"),
+        (
+            {"a\nb\ud83d": "x"},
+            r"(found 'a\nb\ud83d'); name the key with clean --column 'a\nb\ud83d'",
+        ),
+        ({"n": 7}, "(found n)"),
+        ({}, "(found nothing)"),
+    ],
+)
+def test_a_row_without_the_key_tells_those_that_it_has(
+    tmp_path: Path, row: dict[str, Any], reason: str
+) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text(json.dumps(row) + '\n{"text": "good"}\n')
+    assert read(file) == ([("good",)], [(1, f'no "text" {reason}')])
+
+
+def test_a_row_of_endless_keys_is_told_in_short(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps({"k" * 5000: "x", "other": "y"}))
+    _, [(_, reason)] = read(tmp_path / "a.jsonl")
+    assert len(reason) < 500
 
 
 def test_what_is_read_can_be_written_down(tmp_path: Path) -> None:

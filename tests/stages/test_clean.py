@@ -257,6 +257,39 @@ def test_what_cannot_be_done_is_one_sentence(
     assert list(tmp_path.iterdir()) == []
 
 
+NOT_FOR_US: dict[str, tuple[bytes, str]] = {
+    "a.txt": (
+        "今天天气很好。\n\n我们去公园散步。\n".encode("gbk"),
+        "2 of 2 rows cannot be used, the first at {} line 1: not UTF-8 but perhaps GB18030; "
+        "convert it first: iconv -f GB18030 -t UTF-8",
+    ),
+    "a.jsonl": (
+        '{"正文": "今天天气很好。"}\n'.encode() * 3,
+        '{} line 1: no "text" (found 正文); name the key with clean --column 正文',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOT_FOR_US)
+def test_text_that_must_be_read_otherwise_is_told_how(
+    name: str, tmp_path: Path, command: Run
+) -> None:
+    raw, said = NOT_FOR_US[name]
+    (tmp_path / name).write_bytes(raw)
+    ended = command("clean", tmp_path / name, "--out", tmp_path / "out", "--workers", 1)
+    assert said.format(tmp_path / name) in ended.refusal(1)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_chinese_character_counts_as_half_a_word(tmp_path: Path, command: Run) -> None:
+    texts = ["一二三四五六七八九十" * 4, "甲乙丙丁戊己庚辛壬癸" * 4]
+    (tmp_path / "a.txt").write_text(f"{texts[0]}\n\n{texts[1][:-1]}\n", encoding="utf-8")
+    loose = ["--max-repeated-words", 1, "--workers", 1]
+    ended = command("clean", tmp_path / "a.txt", "--out", tmp_path / "out", *loose)
+    assert ended.code == 0, ended.err
+    assert [row["text"] for row in rows_of(tmp_path / "out")] == texts[:1]
+
+
 def test_what_is_there_already_is_left_alone(whole: Path, corpus: Path, command: Run) -> None:
     assert "exists already" in command("clean", corpus, "--out", whole).refusal(2)
 

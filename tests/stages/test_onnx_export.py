@@ -16,6 +16,7 @@ from bertworks.model.config import EncoderConfig
 from bertworks.serving import parity
 from bertworks.serving.model_folder import open_model, save_model
 from bertworks.serving.onnx_encoder import OnnxEncoder
+from bertworks.stages.onnx_export import read_material
 from bertworks.tasks.catalog import make_task
 from bertworks.tasks.task import TaskModel
 from bertworks.tokenizer.tokenizer import Tokenizer
@@ -184,6 +185,40 @@ def test_a_model_of_vectors_is_compared_on_single_texts(
     report = json.loads((out / "report.json").read_text())
     assert (report["texts"], report["answers"]) == (3, 0)
     assert "without labels" in ended.err
+
+
+ROWS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "tag": ({"tokens": ["River", "boat"], "tags": ["O", "B-X"]}, ["River boat"]),
+    "answer": (
+        {"question": "Which?", "passage": "The boat.", "answers": [{"text": "boat", "start": 4}]},
+        ["Which?", "The boat."],
+    ),
+    "choose": (
+        {"question": "Which?", "choices": ["road", "wheel"], "passage": "A boat.", "label": 1},
+        ["Which?", "A boat.", "road", "wheel"],
+    ),
+    "relate": (
+        {"text": "boat and fish", "first": [0, 4], "second": [9, 13], "label": "a"},
+        ["boat and fish"],
+    ),
+    "generate": ({"source": "motor", "target": "wheel"}, ["motor"]),
+    "match": ({"text": "one", "text_b": "two", "label": "a"}, ["one", "two"]),
+}
+LABELS = {"tag": ("B-X", "O"), "relate": ("a", "b"), "match": ("a", "b")}
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_the_texts_of_every_kind_of_example_are_compared(
+    tmp_path: Path, config: EncoderConfig, tokenizer: Tokenizer, kind: str
+) -> None:
+    model = TaskModel(config, [make_task(kind, LABELS.get(kind, ()))])
+    save_model(tmp_path / "model", model, tokenizer, origin=Origin())
+    row, texts = ROWS[kind]
+    data = tmp_path / "data.jsonl"
+    data.write_text((json.dumps(row) + "\n") * 3)
+    material = read_material(data, bertworks.load(tmp_path / "model", backend="torch"))
+    assert material.texts == texts * 3
+    assert (len(material.examples), material.labelled) == (3, True)
 
 
 def test_the_order_of_cosines_is_told_and_compared_with_gold(

@@ -211,9 +211,46 @@ def test_what_is_hidden_together_is_a_setting(
     ended = command(*pretrain_words(tmp_path / "out", **changed))
     assert ended.code == 0, ended.err
     assert f"hiding by {kind}; words are those of tokenize --words text" in ended.err
+    assert UNMARKED not in ended.err
     weights = made(tmp_path / "out")["model.safetensors"]
     assert weights != made(pretrained)["model.safetensors"]
     assert read_manifest(tmp_path / "out")["settings"]["mask_kind"] == kind
+
+
+CHINESE = ["北京大学的学生在图书馆学习。", "我们今天讨论人工智能的研究。"]
+UNMARKED = "warning: Chinese words are not marked in these shards, so each character is hidden as"
+
+
+@pytest.fixture(scope="module")
+def chinese(tmp_path_factory: pytest.TempPathFactory, command: Run) -> Callable[[str], Path]:
+    """Tokenize Chinese documents with words as they are wanted."""
+    folder = tmp_path_factory.mktemp("chinese")
+    text = "\n\n".join(f"{CHINESE[n % 2]}\n第{n}天。" for n in range(40))
+    (folder / "text.txt").write_text(text, encoding="utf-8")
+    learned = command("learn-vocab", folder / "text.txt", "--out", folder / "tokenizer")
+    assert learned.code == 0, learned.err
+
+    def tokenize(words: str) -> Path:
+        chosen = ["--words", words, "--held-out", 0.2, "--workers", 1]
+        given = ["--tokenizer", folder / "tokenizer", "--out", folder / words]
+        ended = command("tokenize", folder / "text.txt", *given, *chosen)
+        assert ended.code == 0, ended.err
+        return folder / words
+
+    return tokenize
+
+
+def test_words_of_chinese_that_are_not_marked_are_warned_of(
+    chinese: Callable[[str], Path], pretrain_words: Words, tmp_path: Path, command: Run
+) -> None:
+    unmarked, marked = chinese("text"), chinese("zh")
+    said = {}
+    for shards, kind in ((unmarked, "word"), (unmarked, "piece"), (marked, "word")):
+        out = tmp_path / f"{shards.name}-{kind}"
+        ended = command(*pretrain_words(out, shards=shards, steps=1, mask_kind=kind))
+        assert ended.code == 0, ended.err
+        said[out.name] = ended.err.count(UNMARKED)
+    assert said == {"text-word": 1, "text-piece": 0, "zh-word": 0}
 
 
 @pytest.mark.parametrize(("masked", "kept"), [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)])

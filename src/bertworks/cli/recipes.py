@@ -48,4 +48,8 @@ def _find(name: str) -> Path:
         if (folder / f"{name}.toml").is_file():
             return folder / f"{name}.toml"
     known = sorted({path.stem for folder in FOLDERS for path in folder.glob("*.toml")})
+    if not known:
+        raise UsageError(
+            f"there is no recipe {name!r} and no other here; give a file, as mine.toml"
+        )
     raise UsageError(f"there is no recipe {name!r}; the recipes are {', '.join(known)}")

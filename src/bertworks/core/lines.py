@@ -1,7 +1,6 @@
 """Lines of text files, compressed or not, whatever is in them."""
 
 import bz2
-import codecs
 import gzip
 import lzma
 import os
@@ -9,9 +8,16 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from pathlib import Path
 from typing import IO
 
+from bertworks.core.encodings import (
+    HEAD_BYTES,
+    UTF16_MARKS,
+    guess_encoding,
+    other_encoding,
+)
 from bertworks.core.errors import DataError
 from bertworks.core.quarantine import Quarantine
 from bertworks.core.zstd import open_zstd
@@ -69,6 +75,15 @@ def _standard_input() -> AbstractContextManager[IO[bytes]]:
     return os.fdopen(handle, "rb")
 
 
+def read_beginning(file: Path, num_bytes: int = HEAD_BYTES) -> bytes:
+    """Return the first bytes of a file, compressed or not."""
+    try:
+        with open_bytes(file) as stream:
+            return stream.read(num_bytes)
+    except UNREADABLE as error:
+        raise DataError(f"{file} cannot be read after line 0: {error}") from error
+
+
 def estimate_lines(file: Path) -> int | None:
     """Return about how many lines a long plain file has, by its beginning, or None."""
     is_plain = plain_suffix(file) in LINE_SUFFIXES and not is_compressed(file)
@@ -101,13 +116,21 @@ def read_every_line(
     file: Path, quarantine: Quarantine, *, longest: int = LONGEST_LINE
 ) -> Iterator[tuple[int, str | None]]:
     """Yield (line number, text) of every line; one that is set aside is None."""
+    other = cache(lambda: _other_encoding(file))
     for number, raw in _raw_lines(file, longest):
         line, reason = None, f"longer than {longest:,} bytes; split it into lines"
         if len(raw) <= longest:
             line, reason = _decode(raw, is_first=number == 1)
+            reason = reason and (other() or reason)
         if line is None:
             quarantine.add(file, number, reason)
         yield number, line
+
+
+def _other_encoding(file: Path) -> str | None:
+    """Return what most of a file is instead of UTF-8; a stream cannot be read twice."""
+    can_repeat = file != STANDARD_INPUT and file.is_file()
+    return other_encoding(read_beginning(file)) if can_repeat else None
 
 
 def _decode(raw: bytes, *, is_first: bool) -> tuple[str | None, str]:
@@ -115,8 +138,8 @@ def _decode(raw: bytes, *, is_first: bool) -> tuple[str | None, str]:
     try:
         line = raw.decode("utf-8-sig" if is_first else "utf-8")
     except UnicodeDecodeError as error:
-        if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            return None, "not UTF-8 but UTF-16; convert the file"
+        if raw.startswith(UTF16_MARKS):
+            return None, guess_encoding(raw)
         return None, f"not UTF-8 at byte {error.start}"
     return (None, "holds a NUL character") if "\0" in line else (line, "")
 

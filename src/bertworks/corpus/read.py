@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,10 @@ from bertworks.core.artifact import MANIFEST, read_manifest
 from bertworks.core.errors import ArtifactError, DataError
 from bertworks.core.lines import (
     COMPRESSIONS,
-    UNREADABLE,
     is_compressed,
     is_unicode,
-    open_bytes,
     plain_suffix,
+    read_beginning,
     read_lines,
     require_content,
     require_file,
@@ -30,6 +30,7 @@ from bertworks.corpus.wiki_dump import Page, read_pages
 JSON_LINES = (".jsonl", ".ndjson")
 SUFFIXES = (".txt", ".md", *JSON_LINES, ".parquet", ".xml")
 QUARANTINE = "quarantine.jsonl"  # what a stage set aside is no text
+MOST_SHOWN = 200  # characters of the keys of a row
 _DUMP = re.compile(r"\.xml(-p\d+p\d+)?$")  # large dumps come in parts that name their pages
 _EXTRACT = re.compile(r"wiki_\d+$")  # the names that wiki-extractor gives
 
@@ -159,11 +160,7 @@ def _format_of(file: Path) -> str:
 
 
 def _beginning(file: Path) -> str:
-    try:
-        with open_bytes(file) as stream:
-            return stream.read(1000).decode("utf-8-sig", errors="replace").lstrip()
-    except UNREADABLE as error:
-        raise DataError(f"{file} cannot be read after line 0: {error}") from error
+    return read_beginning(file, 1000).decode("utf-8-sig", errors="replace").lstrip()
 
 
 def _documents(
@@ -185,8 +182,30 @@ def _read_jsonl(file: Path, quarantine: Quarantine, column: str) -> Iterator[tup
         if not line.strip():
             continue
         try:
-            value = json.loads(line)[column]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            quarantine.add(file, number, f'not a JSON object with a "{column}"')
-            continue
-        yield number, value
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if isinstance(row, dict) and column in row:
+            yield number, row[column]
+        else:
+            quarantine.add(file, number, _lacking(row, column))
+
+
+def _lacking(row: Any, column: str) -> str:
+    """Return that a row has no such key, and the one that holds most text, if any does."""
+    if not isinstance(row, dict):
+        return f'not a JSON object with a "{column}"'
+    found = ", ".join(map(_shown, row)) or "nothing"
+    reason = f'no "{column}" (found {found:.{MOST_SHOWN}})'
+    texts = [key for key, value in row.items() if isinstance(value, str)]
+    if not texts:
+        return reason
+    longest = max(texts, key=lambda key: len(row[key]))
+    return f"{reason}; name the key with clean --column {_shown(longest):.{MOST_SHOWN}}"
+
+
+def _shown(key: str) -> str:
+    """Return a key as it may be typed, on one line."""
+    if not key.isprintable():
+        return ascii(key)
+    return key if key.isidentifier() else shlex.quote(key)

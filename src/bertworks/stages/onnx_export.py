@@ -16,7 +16,7 @@ from bertworks.core.optional import import_optional
 from bertworks.core.progress import say
 from bertworks.core.quarantine import Quarantine
 from bertworks.core.settings import as_command, as_json
-from bertworks.data.examples import TextExample
+from bertworks.data.examples import Example
 from bertworks.data.rows import read_examples
 from bertworks.interop.descriptions import TaskNote
 from bertworks.interop.onnx import FILE, REPORT, OnnxPlan, owner_of, write_onnx
@@ -33,6 +33,7 @@ from bertworks.tasks.catalog import KINDS
 from bertworks.tasks.task import Task, TaskModel, Writer
 
 MOST_COMPARED = 2000  # examples
+READ = ("text", "text_b", "question", "passage", "choices", "source")  # the texts of examples
 MOST_TRIED = 64  # texts on which each layer is tried in eight bits
 TOLD = (  # of a report what is printed
     "precision",
@@ -117,16 +118,17 @@ def read_material(data: Path | None, predictor: Predictor) -> Material:
     except DataError as error:
         rows, labelled = read_examples(data, Quarantine(), form=form, labelled=False), False
         say(f"{data} is read without labels ({error}), so scores are not compared")
-    texts = _texts(rows[:MOST_COMPARED]) or TEXTS
+    texts = _texts(rows[:MOST_COMPARED])
     if predictor.task.kind == "embed" and any(row.text_b is None for row in rows):
         return Material(texts)  # single texts have a vector, but no answer
     return Material(texts, rows[:MOST_COMPARED], labelled)
 
 
-def _texts(examples: Sequence[Any]) -> list[str]:
-    plain = [example for example in examples if isinstance(example, TextExample)]
-    pairs = [(example.text, example.text_b) for example in plain]
-    return [text for pair in pairs for text in pair if text is not None]
+def _texts(examples: Sequence[Example]) -> list[str]:
+    """Return all texts that examples give to a model, whatever their form."""
+    values = (vars(example).get(name) for example in examples for name in READ)
+    several = (value if isinstance(value, tuple) else (value,) for value in values)
+    return [text for own in several for text in own if text is not None]
 
 
 def _choose(opened: OpenModel, texts: Sequence[str]) -> Int8Choice:

@@ -54,9 +54,9 @@ def _notes(model: Path) -> dict[str, Any]:
 def _told(parity: Parity) -> dict[str, Any]:
     """Return of what was compared that which is printed."""
     numbers = asdict(parity)
-    names = ("texts", "largest_difference", "mean_cosine", "lowest_cosine")
-    names += ("mask_distance", "label_agreement", "spearman")
-    told = {name: numbers[name] for name in names if numbers[name] is not None}
+    names = ("texts", "largest_difference", "mean_cosine", "lowest_cosine", "mask_distance")
+    all_names = (*names, "label_agreement", "spearman")
+    told = {name: numbers[name] for name in all_names if numbers[name] is not None}
     for side in ("before", "after"):
         scores = numbers[f"scores_{side}"] or {}
         told |= {f"{name}_{side}": value for name, value in scores.items()}

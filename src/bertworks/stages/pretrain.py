@@ -5,12 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bertworks.core.artifact import Origin, saving
 from bertworks.core.batch import Batch
 from bertworks.core.crew import Crew, joined
 from bertworks.core.device import Machine, prepare
 from bertworks.core.errors import DataError, UsageError
 from bertworks.core.progress import say
+from bertworks.core.scripts import HAN, script_of
 from bertworks.core.settings import Ramp, as_command, as_json
 from bertworks.data.corpus_batches import BatchPlan, CorpusBatches
 from bertworks.data.corpus_counts import CorpusCounts
@@ -49,12 +52,13 @@ from bertworks.training.sharding import whole
 
 DEFAULT_SIZE = "mini"
 EVALUATION_TOKENS = 65_536  # at most so much held-out text is scored each time
+SENTENCES_OF_SCRIPT, PIECES_OF_SCRIPT = 256, 128  # of each sentence; they tell the script
 NEVER, ALWAYS = Ramp(0, 0), Ramp(1, 1)
 
 
 def run(settings: PretrainSettings) -> dict[str, Any]:
     """Pre-train an encoder with its objectives, and say what usually goes wrong if it does."""
-    with joined(patience=settings.crew.patience) as crew:
+    with joined(patience=settings.crew.lost_after) as crew:
         return _run(settings, crew)
 
 
@@ -248,7 +252,7 @@ def _batches(
         random_share=settings.masking.random_share,
     )
     if masking.needs_words:
-        say(f"hiding by {masking.kind}; words are those of tokenize --words {shards.words}")
+        _say_words(masking, shards)
     plan = BatchPlan(
         tokens=settings.batch_tokens,
         longest=settings.longest,
@@ -268,6 +272,22 @@ def _batches(
             f"{settings.shards} has no held-out documents; tokenize again with a larger --held-out"
         )
     return training, _held_out(shards, masking, plan)
+
+
+def _say_words(masking: Masking, shards: Shards) -> None:
+    """Tell what words are, and warn where most of them are single Chinese characters."""
+    say(f"hiding by {masking.kind}; words are those of tokenize --words {shards.words}")
+    if shards.words != "text":
+        return
+    ends = shards.sentence_starts[1:]
+    some = np.unique(np.linspace(0, len(ends) - 1, SENTENCES_OF_SCRIPT, dtype=int))
+    pieces = [shards.tokens(shards.sentence_starts[n], ends[n])[:PIECES_OF_SCRIPT] for n in some]
+    tokenizer = Tokenizer.open(shards.folder / "tokenizer")
+    if script_of("".join(tokenizer.text_of(own.tolist()) for own in pieces)) == HAN:
+        say(
+            "warning: Chinese words are not marked in these shards, so each character is hidden "
+            "as a word of its own; tokenize again with --words zh"
+        )
 
 
 def _phases(settings: PretrainSettings, plan: BatchPlan) -> list[BatchPlan]:

@@ -257,7 +257,7 @@ class FilterSettings:
     """Which documents are kept; a character of Chinese and the like counts as half a word."""
 
     min_words: CountOrZero = 20
-    """Drop shorter documents."""
+    """Drop shorter documents; a character of Chinese and the like counts as half a word."""
     max_words: Count = 1_000_000
     """Drop longer documents."""
     min_letters: Share = 0.6

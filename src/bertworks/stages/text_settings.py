@@ -102,8 +102,8 @@ class TokenizeSettings:
     out: Path
     """Folder to write the shards to."""
     words: Literal["text", "zh", "pieces"] = "text"
-    """How words are found: in the text, with a segmenter for Chinese besides, or as the pieces of a
-    BERT tell them."""
+    """How words are found: in the text, where each Chinese character is one; there, but with a
+    segmenter for Chinese; or as the pieces of a BERT tell them."""
     held_out: Share = 0.02
     """Share of the documents that is kept for evaluation, chosen by their text."""
     workers: Count | None = None
