@@ -10,6 +10,7 @@ from bertworks.data.columns import (
     is_header,
     match_names,
     missing_inputs,
+    must_be_told,
 )
 from bertworks.data.forms import FORMS
 
@@ -76,6 +77,18 @@ def matched(names: str, form: str, **given: str) -> str:
         ("文本|标签", "label", "label=标签 text=文本"),
         ("编号|评论|类别", "label", "label=类别 text=评论"),
         ("句子1|句子2|标签", "label", "label=标签 text=句子1 text_b=句子2"),
+        ("句子A|句子B|标签", "label", "label=标签 text=句子A text_b=句子B"),
+        ("文本1|文本2|标签", "label", "label=标签 text=文本1 text_b=文本2"),
+        ("问题1|问题2|标签", "label", "label=标签 text=问题1 text_b=问题2"),
+        ("文本|标签", "labels", "labels=标签 text=文本"),
+        ("文本|方面|情感", "aspect", "aspect=方面 label=情感 text=文本"),
+        ("文本|方面|情感倾向|term", "aspect", "aspect=方面 label=情感倾向 text=文本"),
+        ("文本|实体", "tags", "spans=实体 text=文本"),
+        ("文本|意图|实体|label", "intent_slots", "intent=意图 spans=实体 text=文本"),
+        ("text|entities|label", "intent_slots", "intent=label spans=entities text=text"),
+        ("text|spans|pos|intent", "intent_slots", "intent=intent spans=spans text=text"),
+        ("问题|段落|答案", "answers", "answers=答案 passage=段落 question=问题"),
+        ("问题|文章|选项|答案", "choice", "choices=选项 label=答案 passage=文章 question=问题"),
         ("问题|context|答案", "answers", "answers=答案 passage=context question=问题"),
         ("问题|A|B|答案", "choice", "choices=A,B label=答案 question=问题"),
     ],
@@ -105,6 +118,10 @@ def test_given_columns_come_first_and_are_used_once() -> None:
             "label",
             "more than one column that may hold the text: 内容, 评论; choose",
         ),
+        ("文本|类别|情感", "label", "may hold the label: 类别, 情感; choose"),
+        ("问题|段落|篇章|答案", "answers", "may hold the passage: 段落, 篇章; choose"),
+        ("文本|entities|实体", "tags", "may hold the spans: entities, 实体; choose"),
+        ("句子1|句子2|文本1|文本2", "label", "more than one pair of texts"),
         ("words|pos_tags|ner_tags", "tags", "may hold the tags: ner_tags, pos_tags; choose with"),
         ("premise|hypothesis|sentence1|sentence2", "label", "more than one pair of texts"),
         ("text|text|label", "label", "has two columns 'text'; rename one"),
@@ -126,6 +143,18 @@ def test_what_is_missing_is_said_with_the_flag_that_mends_it() -> None:
     assert said.endswith("--columns question=COLUMN choices=COLUMN label=COLUMN")
     assert "has the columns a, b, and" in said
     assert str(cannot_tell(["a"], "texts")).endswith("--columns text=COLUMN")
+
+
+def test_without_a_task_that_is_the_first_thing_to_name() -> None:
+    said = str(must_be_told(["甲", "乙", "标签"], "label"))
+    assert "cannot be told; name the --task (classify, match, tag, answer, generate, ...)" in said
+    assert said.endswith("say it with --columns text=COLUMN text_b=COLUMN label=COLUMN")
+    for names in (["甲", "乙"], ["甲", "id", "标签"]):
+        said = str(must_be_told(names, "label"))
+        assert said.endswith("say it with --columns text=COLUMN label=COLUMN")
+    said = str(must_be_told(["题目", "选项", "结果"], "choice", has_names=False))
+    assert said.startswith("has no known header and the columns 题目")
+    assert said.endswith("--columns question=COLUMN choices=COLUMN label=COLUMN")
 
 
 def test_a_header_has_a_name_that_is_known_or_given() -> None:
@@ -161,6 +190,24 @@ def test_a_header_has_a_name_that_is_known_or_given() -> None:
         ("words|slots", "tags"),
         ("text|label|rating", "label"),
         ("body|klass", "label"),
+        ("text|entities", "tags"),
+        ("text|entities|label", "label"),
+        ("text|entities|category", "label"),
+        ("text|entities|rating", "score"),
+        ("id|文本|实体", "tags"),
+        ("text|意图|entities", "intent_slots"),
+        ("tokens|tags|意图", "intent_slots"),
+        ("文本|意图", "label"),
+        ("文本|方面|情感", "aspect"),
+        ("text|term|sentiment", "label"),
+        ("问题|段落|答案", "answers"),
+        ("问题|选项|答案", "choice"),
+        ("题目|选项|答案", "choice"),
+        ("原文|译文", "target"),
+        ("正文|摘要|标题", "target"),
+        ("正文|摘要|标签", "label"),
+        ("原文|摘要", "label"),
+        ("text|summary", "label"),
     ],
 )
 def test_names_speak_of_a_form(names: str, form: str) -> None:
@@ -200,11 +247,13 @@ def test_a_target_speaks_of_texts_to_write_only_beside_a_source_and_without_a_te
         ("id|abstract|title", ("abstract", "title")),
         ("source|abstract|target", ("source", "target")),
         ("text|summary", ("text", "summary")),
+        ("line|source|text|score", ("source", "text")),
         ("article|highlights|id", ("article", "highlights")),
         ("document|text|summary", ("document", "summary")),
         ("正文|标题", ("正文", "标题")),
         ("正文|摘要|标题", ("正文", "摘要")),
         ("原文|译文", ("原文", "译文")),
+        ("内容|标题", ("内容", "标题")),
     ],
 )
 def test_sources_and_targets_have_other_names_too(names: str, expected: tuple[str, str]) -> None:

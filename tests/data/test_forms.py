@@ -155,6 +155,8 @@ def test_columns_may_have_other_names(form: str) -> None:
         ("score", {"score": 10**400}, "000; it must be a finite number"),
         ("tags", {"tokens": None, "text": "a", "spans": [[0, 1, "\ud800"]]}, "has no label"),
         ("tags", {"tags": ["O"]}, "2 tokens but 1 tags; each token needs one"),
+        ("tags", {"tokens": None, "text": "in Rome"}, "7 characters in the text but 2 tags; give"),
+        ("tags", {"tokens": None, "text": "a ", "tags": ["O", "B-X"]}, "a blank token tagged B-X"),
         ("tags", {"tokens": []}, "'tokens' is empty"),
         ("tags", {"tokens": ["in", " "]}, "'tokens' holds ' ', which is no text"),
         ("answers", {"answers": [{"text": "Eve", "start": 7}]}, "'Eve' is not in its passage"),
@@ -185,6 +187,17 @@ def test_spans_are_taken_in_their_order_and_must_not_overlap() -> None:
     assert found.spans == (Span(0, 3, "PER"), Span(7, 11, "LOC"))
     assert "overlap" in reason(row | {"spans": [[0, 3, "PER"], [2, 6, "LOC"]]}, "tags")
     assert "not a start, an end and a label" in reason(row | {"spans": [[0, 3]]}, "tags")
+
+
+def test_a_text_with_a_tag_for_each_character_is_taken_as_its_characters() -> None:
+    row = {"text": "张三 在", "tags": ["B-PER", "I-PER", "O", "O"], "intent": "find"}
+    expected = TaggedExample(
+        "张 三 在", ((0, 1), (2, 3), (4, 5)), ("B-PER", "I-PER", "O"), intent="find", line=3
+    )
+    assert make_example(row, 3, form="intent_slots") == expected
+    assert make_example(row, 3, form="tags", labelled=False) == TaggedExample("张三 在", line=3)
+    both = make_example(row | {"spans": [[0, 2, "PER"]]}, 3, form="tags")
+    assert both == TaggedExample("张三 在", spans=(Span(0, 2, "PER"),), line=3)
 
 
 def test_an_answer_is_found_where_it_is_nearest_to_what_is_said() -> None:

@@ -38,6 +38,15 @@ SQUAD = {
         {"paragraphs": [{"context": "Nothing.", "qas": [{"question": "So?", "answers": []}]}]},
     ],
 }
+RAW_CMRC = [
+    {
+        "context_id": "T1",
+        "context_text": "首都是北京。",
+        "qas": [{"query_text": "哪里？", "query_id": "T1-1", "answers": ["北京", "北京"]}],
+        "title": "首都",
+    },
+    {"context_text": "无。", "qas": [{"query_text": "谁？", "answers": ["无"]}]},
+]
 TURNS = ["M: Hello?", "W: Yes."]
 DREAM = [
     [TURNS, [{"question": "Who?", "choice": ["A man.", "1", "0"], "answer": "0"}], "1-1"],
@@ -60,6 +69,15 @@ def test_questions_of_squad_are_numbered_and_may_have_no_answer(
         (2, {"question": "Why?", "id": "b", "answers": [], "passage": passage}),
         (3, {"question": "Who?", "id": "c", "passage": passage}),
         (4, {"question": "So?", "answers": [], "passage": "Nothing."}),
+    ]
+
+
+def test_questions_of_raw_cmrc_are_those_of_squad(file: Write) -> None:
+    rows = rows_of(read_squad, file("a.json", json.dumps(RAW_CMRC)))
+    first = {"question": "哪里？", "id": "T1-1", "answers": ["北京", "北京"]}
+    assert rows == [
+        (1, first | {"passage": "首都是北京。"}),
+        (2, {"question": "谁？", "answers": ["无"], "passage": "无。"}),
     ]
 
 
@@ -105,6 +123,9 @@ def test_what_is_no_document_is_one_sentence(file: Write, content: str | bytes) 
         (json.dumps(SQUAD), "squad"),
         (json.dumps(SQUAD, indent=1), "squad"),
         (json.dumps(SQUAD)[:200], "squad"),  # the head of one long line
+        (json.dumps(RAW_CMRC), "squad"),
+        (json.dumps(RAW_CMRC, indent=1), "squad"),
+        (json.dumps([{"text": json.dumps(RAW_CMRC)}]), "list"),
         (json.dumps(DREAM), "dream"),
         (json.dumps(DREAM, indent=1), "dream"),
         ('[{"text": "x"}]', "list"),

@@ -26,6 +26,7 @@ from bertworks.data.examples import (
     ChoiceExample,
     Found,
     QuestionExample,
+    SourceExample,
     Span,
     TaggedExample,
     TextExample,
@@ -76,6 +77,15 @@ DREAM = json.dumps(
 )
 CLUENER = json.dumps(
     {"text": "叶老桂说", "label": {"name": {"叶老桂": [[0, 2]]}}}, ensure_ascii=False
+)
+DOCCANO = '{"id": 7, "text": "叶老桂说", "label": [[0, 3, "name"]]}\n{"text": "好", "label": []}\n'
+CMEEE = json.dumps(
+    [{"text": "叶老桂说", "entities": [
+        {"start_idx": 0, "end_idx": 2, "type": "name", "entity": "叶老桂"}]}],
+    ensure_ascii=False,
+)  # fmt: skip
+RAW_CMRC = json.dumps(
+    [{"context_text": "是北京。", "qas": [{"query_text": "哪？", "answers": ["北京"]}]}]
 )
 OCNLI = '{"sentence1": "x", "sentence2": "y", "label": "neutral", "label0": null, "id": 0}\n'
 PAIR = TextExample(TEXTS[0], "other", "0", line=1)
@@ -128,6 +138,22 @@ TWINS: list[tuple[str, str, str, Any, str]] = [
     ("cluener.json", "tags", CLUENER,
      TaggedExample("叶老桂说", spans=(Span(0, 3, "name"),), line=1),
      "columns of cluener.json: text=text spans=label (guessed)"),
+    ("doccano.jsonl", "tags", DOCCANO,
+     TaggedExample("叶老桂说", spans=(Span(0, 3, "name"),), line=1),
+     "columns of doccano.jsonl: text=text spans=label (guessed)"),
+    ("cmeee.json", "tags", CMEEE, TaggedExample("叶老桂说", spans=(Span(0, 3, "name"),), line=1),
+     "columns of cmeee.json: text=text spans=entities (guessed)"),
+    ("characters.jsonl", "tags", '{"text": "叶老", "tags": ["B-X", "I-X"]}\n',
+     TaggedExample("叶 老", ((0, 1), (2, 3)), ("B-X", "I-X"), line=1), ""),
+    ("raw_cmrc.json", "answers", RAW_CMRC,
+     QuestionExample("哪？", "是北京。", (Found("北京", 1),), line=1),
+     "raw_cmrc.json is read as SQuAD JSON"),
+    ("翻译.csv", "target", "原文,译文\n你好,hello\n", SourceExample("你好", ("hello",), line=2),
+     "columns of 翻译.csv: source=原文 target=译文 (guessed)"),
+    ("意图.jsonl", "intent_slots",
+     '{"text": "去北京", "意图": "订票", "entities": [[1, 3, "地点"]]}\n',
+     TaggedExample("去北京", spans=(Span(1, 3, "地点"),), intent="订票", line=1),
+     "columns of 意图.jsonl: text=text intent=意图 spans=entities (guessed)"),
     ("ocnli.json", "label", OCNLI, TextExample("x", "y", "neutral", line=1),
      "columns of ocnli.json: text=sentence1 text_b=sentence2 label=label (guessed)"),
     ("list.json", "label", '[{"text": "x", "label": 1}]', TextExample("x", None, "1", line=1), ""),
@@ -363,6 +389,30 @@ def test_what_cannot_be_told_is_an_error_with_the_flag_to_give(
 ) -> None:
     with pytest.raises(DataError, match=reason):
         next(examples_of(file(name, content), form))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "flags"),
+    [
+        ("a.csv", "甲,乙,标签\nx,y,1\n", "text=COLUMN text_b=COLUMN label=COLUMN"),
+        ("a.csv", "甲,乙\nx,y\n", "text=COLUMN label=COLUMN"),
+        ("a.csv", "内容,标题\n" + "long text,x\n" * 5, "text=COLUMN label=COLUMN"),
+        ("a.jsonl", '{"summary": "x", "text": "x y"}\n', "text=COLUMN label=COLUMN"),
+        ("a.csv", "题目,选项,结果\nx,y,0\n", "question=COLUMN choices=COLUMN label=COLUMN"),
+        ("a.tsv", tsv(TEXTS, ZEROS_AND_ONES, header="甲\t乙"), "text=COLUMN label=COLUMN"),
+    ],
+)  # fmt: skip
+def test_where_no_task_is_named_that_is_the_first_thing_to_do(
+    file: Write, name: str, content: str, flags: str
+) -> None:
+    with pytest.raises(DataError, match=r"cannot be told; name the --task \(classify") as caught:
+        tell_form(file(name, content), {})
+    assert str(caught.value).endswith(f"say it with --columns {flags}")
+
+
+def test_a_file_of_texts_alone_still_speaks_of_labels(file: Write) -> None:
+    assert tell_form(file("a.jsonl", '{"text": "x"}\n'), {}) == "label"
+    assert tell_form(file("b.jsonl", '{"text": "x", "text_b": "y"}\n'), {}) == "label"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from bertworks.core.errors import DataError
 from bertworks.data.examples import Span
 from bertworks.data.forms import make_example
-from bertworks.data.span_words import require_at
+from bertworks.data.span_words import read_place, read_span, require_at
 
 TEXT = "🎉🎉 王小明 lives in 北京."
 NAME, START, END = "王小明", 3, 6
@@ -79,6 +79,45 @@ def test_the_words_of_a_place_have_several_names(name: str) -> None:
     item = {"start": 5, "end": 8, "label": "PER", name: NAME}
     with pytest.raises(DataError, match="UTF-16 units"):
         make_example({"text": TEXT, "spans": [item]}, 1, form="tags")
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        [START, END, "PER"],
+        {"start": START, "end": END, "label": "PER", "type": "person"},
+        {"start": START, "end": END, "type": "PER", "start_idx": 7, "end_idx": 9},
+        {"id": 7, "start_offset": START, "end_offset": END, "label": "PER"},
+        {"start_idx": START, "end_idx": END - 1, "type": "PER", "entity": NAME},
+        {"start_idx": START, "end_idx": END, "type": "PER", "entity": NAME},
+    ],
+)
+def test_spans_of_other_tools_are_read(item: Any) -> None:
+    assert read_span(item, TEXT) == ((START, END), "PER")
+
+
+@pytest.mark.parametrize("item", [7, [START, END], {"start": START, "end": END}, {"label": 7}])
+def test_what_is_no_span_is_refused(item: Any) -> None:
+    with pytest.raises(DataError, match="is not a start, an end and a label"):
+        read_span(item, TEXT)
+
+
+@pytest.mark.parametrize(("words", "end"), [("a", 1), ("a ", 2), ("A", 1), ("a b", 3), ("a  b", 3)])
+def test_words_tell_whether_an_end_is_the_last_place(words: str, end: int) -> None:
+    for said in {max(end - 1, 1), end}:
+        item = {"start_idx": 0, "end_idx": said, "word": words}
+        assert read_place(item, "a b c") == (0, end)
+
+
+def test_an_end_that_may_be_the_last_place_needs_its_words() -> None:
+    item: dict[str, Any] = {"start_idx": START, "end_idx": END}
+    for words in (None, " ", 7):
+        with pytest.raises(
+            DataError, match=r"3\.\.6 may be the last place or the one behind it; g"
+        ):
+            read_place(item | {"entity": words}, TEXT)
+    with pytest.raises(DataError, match=r"'北京' is not what stands at 3\.\.6 of the text"):
+        read_place(item | {"entity": "北京"}, TEXT)
 
 
 def test_rows_whose_words_stand_elsewhere_are_refused() -> None:

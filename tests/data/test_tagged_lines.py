@@ -106,6 +106,21 @@ def test_white_space_outside_of_spans_is_no_token(file: Write) -> None:
     assert read(read_conll, path)[0] == [(1, row("one two", "O B-X")), (8, row("four", "O"))]
 
 
+def test_a_space_may_be_a_token_of_lines_parted_by_spaces(file: Write) -> None:
+    lines = ["  O", "a B-X", "  I-X", " I-X", "b I-X", "", "  O", "", "c O", "  B-X"]
+    path = file("a.conll", "\n".join(lines))
+    rows, [(line, reason)] = read(read_conll, path)
+    assert rows == [(1, row("a b", "B-X I-X"))]
+    assert (line, reason[:29]) == (9, "a blank token tagged B-X; tag")
+    wide = file("b.conll", "a NN B-X\n  SP O\n\nb NN O\n")
+    assert read(read_conll, wide)[0] == [(1, row("a", "B-X")), (4, row("b", "O"))]
+
+
+def test_lines_that_all_begin_with_a_space_have_their_tokens_behind_it(file: Write) -> None:
+    path = file("a.conll", " a B-X\n   I-X\n b I-X\n\n c O\n")
+    assert read(read_conll, path) == ([(1, row("a b", "B-X I-X")), (5, row("c", "O"))], [])
+
+
 def test_a_file_without_blank_lines_is_no_sentence(file: Write) -> None:
     path = file("a.conll", "x\tO\n" * (LONGEST_SENTENCE + 5) + "\ny\tO\n")
     rows, [(line, reason)] = read(read_conll, path)
@@ -184,6 +199,7 @@ def test_words_can_be_put_together_again(
         ("EU NNP\nis VBZ", False, False),
         ("EU O\n\nis O", False, True),
         ("one\ntwo\n\nthree", False, True),
+        ("张 B-PER\n  O\n三 O\n\n  O\n四 O", True, True),
         ("one\ntwo\nthree", False, False),
         ("a text\t1\n\nanother text\t0", False, False),
         ("text one\n\ntext two words", False, False),

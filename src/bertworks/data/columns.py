@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence, Sized
+from itertools import chain
 
 from bertworks.core.errors import DataError, UsageError
 from bertworks.data.forms import COLUMNS, FORMS, TELLTALES
@@ -23,34 +24,35 @@ ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
         ("gold_label",),
         (
             *("class", "category", "quality", "is_duplicate", "sentiment", "polarity", "target"),
-            *("标签", "类别"),
+            *("标签", "类别", "情感", "情感倾向"),
         ),
         ("entailment_judgment", "gold", "topic", "group"),
     ),
-    "labels": (("classes", "categories", "topics"),),
+    "labels": (("classes", "categories", "topics", "标签"),),
     "score": (
         ("similarity", "similarity_score", "relatedness_score", "relatedness"),
         ("rating", "stars"),
     ),
-    "aspect": (("term", "aspect_term", "target"),),
+    "aspect": (("方面",), ("term", "aspect_term", "target")),
     "tokens": (("words",),),
     "tags": (("ner_tags", "pos_tags", "chunk_tags", "slots", "ner", "pos"),),
-    "spans": (("entities",),),
-    "intent": (("label", "category"),),
+    "spans": (("entities", "实体"),),
+    "intent": (("意图",), ("label", "category")),
     "question": (("query", "prompt", "stem", "startphrase", "ctx", "问题"),),
-    "passage": (("context", "paragraph", "article", "dialogue"),),
+    "passage": (("context", "paragraph", "article", "dialogue", "段落", "文章", "篇章"),),
     "answers": (("answer", "答案"),),
-    "choices": (("options", "endings"),),
+    "choices": (("options", "endings", "选项"),),
     "source": (
         ("src",),
         ("document", "article", "abstract", "dialogue"),
-        ("text", "sentence", "input", "content", "body", "原文", "正文"),
+        ("text", "sentence", "input", "content", "body", "原文", "正文", "内容"),
     ),
     "target": (
         ("tgt", "reference", "references"),
         ("summary", "tldr", "highlights", "摘要"),
         ("title", "headline", "标题"),
         ("output", "translation", "译文"),
+        ("text",),  # as predict --with-inputs names what it wrote
     ),
 }
 WEAK_NAMES = ALIASES["text"][-1]  # which a file may have beside a text of another name
@@ -71,6 +73,9 @@ PAIRS = (
     ("text1", "text2"),
     ("s1", "s2"),
     ("句子1", "句子2"),
+    ("句子a", "句子b"),
+    ("文本1", "文本2"),
+    ("问题1", "问题2"),
 )
 _CHOICE = re.compile(r"([a-z]*?)[_ ]?(\d|[a-h])")
 _CHOICE_WORDS = ("", "choice", "option", "ending", "answer")
@@ -98,7 +103,10 @@ _SURE_SIGNS = {  # columns that no other form has together
     "answers": {"question", "passage", "answers"},
     "tags": {"tokens", "tags"},
 }
+_TWINS = {"aspect": "方面", "choices": "选项"}  # names that tell a form as ours do
+_TARGETS = (("原文", "译文"), ("正文", "摘要"))  # which no form has but that of a target
 _OPTIONAL = {"choice": (("passage",),)}
+_SOUGHT = {"intent_slots": (("tags", "spans"), ("intent",))}  # one of each; else one of all
 _PAIRED = ("label", "labels", "score", "texts")
 
 
@@ -107,8 +115,7 @@ def is_header(cells: Sequence[str], given: Columns, below: Sequence[Sequence[str
 
     A known name that comes again in its column is a value, such as the label `pos`.
     """
-    known = {alias for groups in ALIASES.values() for group in groups for alias in group}
-    known |= {name for pair in PAIRS for name in pair} | {*COLUMNS} - {"id", "first", "second"}
+    known = _known_names() - {"id", "first", "second"}
     others = [row for row in below if row != cells]  # files that were joined have it twice
     values = {pair for row in others for pair in enumerate(row)}
     folded = [_folded(cell) for at, cell in enumerate(cells) if (at, cell) not in values]
@@ -124,8 +131,8 @@ def match_names(
 ) -> dict[str, str]:
     """Return the columns that a form needs as far as names tell them, given ones first."""
     found = dict(given)
-    gold = FORMS[form].gold if labelled else ()
-    for ours in (*FORMS[form].inputs, *gold):
+    sought = _SOUGHT.get(form, (FORMS[form].gold,)) if labelled else ()
+    for ours in (*FORMS[form].inputs, *chain(*sought)):
         free = _free(names, found)
         if ours not in found and ours in free:
             found[ours] = free[ours]
@@ -133,9 +140,7 @@ def match_names(
         found |= _pair(_free(names, found))
     if form == "choice" and "choices" not in found:
         found |= _several_choices(_free(names, found))
-    wanted = [*_NEEDED[form], *_OPTIONAL.get(form, ())]
-    wanted += [(ours,) for ours in gold] if form == "intent_slots" else [gold]
-    for any_of in wanted:
+    for any_of in (*_NEEDED[form], *_OPTIONAL.get(form, ()), *sought):
         for ours in any_of:
             if not found.keys() & set(any_of):
                 found |= _alias(ours, form, _free(names, found))
@@ -161,13 +166,12 @@ def form_of(names: Sequence[str], given: Columns) -> str:
     """Return the form that the names of columns speak of."""
     told = next((form for ours, form in TELLTALES.items() if _tells(ours, names, given)), None)
     if told == "score":
-        return _label_or_score(names, given)
-    if told:
-        return told
-    for form, sure in _SURE_SIGNS.items():
-        if sure <= _matched(names, form, given).keys():
-            return form
-    return "label" if _has("label", names, given) else _label_or_score(names, given)
+        return _label_or_score(names, given) or told
+    form = told or _sure_form(names, given)
+    if form is None and not _has("label", names, given):
+        form = _label_or_score(names, given) or _form_of_aliases(names, given)
+    has_intent = bool({*ALIASES["intent"][0]} & {*map(_folded, names)})
+    return "intent_slots" if form == "tags" and has_intent else form or "label"
 
 
 def num_columns(cells: Sized) -> str:
@@ -181,7 +185,21 @@ def _tells(ours: str, names: Sequence[str], given: Columns) -> bool:
     return is_told and not any(_has(one, names, given) for one in without)
 
 
-def _label_or_score(names: Sequence[str], given: Columns) -> str:
+def _sure_form(names: Sequence[str], given: Columns) -> str | None:
+    signs = _SURE_SIGNS.items()
+    found = (form for form, sure in signs if sure <= _matched(names, form, given).keys())
+    return next(found, None)
+
+
+def _form_of_aliases(names: Sequence[str], given: Columns) -> str | None:
+    """Return the form of names that speak of one only where there is no label and no score."""
+    folded = {*map(_folded, names)}
+    if any(folded.issuperset(pair) for pair in _TARGETS):
+        return "target"
+    return "tags" if {"text", "spans"} <= _matched(names, "tags", given).keys() else None
+
+
+def _label_or_score(names: Sequence[str], given: Columns) -> str | None:
     """Return which of both a file has or was given, if it is one of them."""
     asked = [ours for ours in ("label", "score") if ours in given]
     if asked:
@@ -193,7 +211,7 @@ def _label_or_score(names: Sequence[str], given: Columns) -> str:
         raise UsageError(
             f"may be meant for its {found['label']} or its {found['score']}; name the --task"
         )
-    return "score" if "score" in found else "label"
+    return next(iter(found), None)
 
 
 def _matched(names: Sequence[str], form: str, given: Columns) -> dict[str, str]:
@@ -212,16 +230,43 @@ def cannot_tell(
     """Return the error of columns that nobody knows, with the flag that mends it."""
     wanted = [any_of[0] for any_of in _NEEDED[form]]
     wanted += FORMS[form].gold[:1] if labelled else ()
-    flag = " ".join(f"{ours}=COLUMN" for ours in wanted)
     return DataError(
-        f"has {'' if has_names else 'no known header and '}the columns {', '.join(names)}, and "
-        f"which of them hold what cannot be told; say it with --columns {flag}"
+        f"{_seen(names, has_names=has_names)}; say it with --columns {_as_flags(wanted)}"
     )
 
 
+def must_be_told(names: Sequence[str], form: str, *, has_names: bool = True) -> DataError:
+    """Return the error of columns that nobody knows where no task was named either."""
+    unknown = {*map(_folded, names)} - _known_names()
+    wanted = [any_of[0] for any_of in _NEEDED[form]]
+    is_wide = len(names) > 2 and len(unknown) > 1  # enough for two texts and what is sought
+    wanted += ["text_b"] if form in _PAIRED and is_wide else []
+    wanted += FORMS[form].gold[:1]
+    return DataError(
+        f"{_seen(names, has_names=has_names)}; name the --task (classify, match, tag, answer, "
+        f"generate, ...), and if need be say it with --columns {_as_flags(wanted)}"
+    )
+
+
+def _seen(names: Sequence[str], *, has_names: bool) -> str:
+    return (
+        f"has {'' if has_names else 'no known header and '}the columns {', '.join(names)}, and "
+        "which of them hold what cannot be told"
+    )
+
+
+def _as_flags(wanted: Iterable[str]) -> str:
+    return " ".join(f"{ours}=COLUMN" for ours in wanted)
+
+
+def _known_names() -> set[str]:
+    aliases = {alias for groups in ALIASES.values() for group in groups for alias in group}
+    return aliases | {name for pair in PAIRS for name in pair} | {*COLUMNS}
+
+
 def _has(ours: str, names: Sequence[str], given: Columns) -> bool:
-    """Tell whether a column was given, or is there under our name."""
-    return ours in given or ours in map(_folded, names)
+    """Tell whether a column was given, or is there under our name or one that is as sure."""
+    return ours in given or bool({ours, _TWINS.get(ours, ours)} & {*map(_folded, names)})
 
 
 def _folded(name: str) -> str:

@@ -11,6 +11,7 @@ from bertworks.core.errors import DataError
 from bertworks.core.lines import is_unicode
 from bertworks.core.scripts import is_invisible
 from bertworks.data.answer_places import find_answer
+from bertworks.data.blank_tokens import pass_blanks
 from bertworks.data.examples import (
     ChoiceExample,
     Example,
@@ -22,7 +23,7 @@ from bertworks.data.examples import (
     TaggedExample,
     TextExample,
 )
-from bertworks.data.span_words import require_words
+from bertworks.data.span_words import read_place, read_span
 
 
 @dataclass(frozen=True)
@@ -232,6 +233,8 @@ def _aspect(row: Row) -> TextExample:
 def _tags(row: Row) -> TaggedExample:
     if not row.has("tokens"):
         text = row.text("text")
+        if row.is_labelled and row.has("tags") and not row.has("spans"):
+            return _tagged_characters(row, text)
         spans = _spans(row, text) if row.is_labelled else None
         return TaggedExample(text, spans=spans, line=row.line)
     words = row.texts("tokens")
@@ -241,6 +244,18 @@ def _tags(row: Row) -> TaggedExample:
         if len(tags) != len(words):
             raise DataError(f"{len(words)} tokens but {len(tags)} tags; each token needs one")
     return TaggedExample(" ".join(words), places_of(words), tags, line=row.line)
+
+
+def _tagged_characters(row: Row, text: str) -> TaggedExample:
+    """Return a text that has a tag for each of its characters, and no words of its own."""
+    tags = row.texts("tags")
+    if len(tags) != len(text):
+        raise DataError(
+            f"{len(text)} characters in the text but {len(tags)} tags; give tokens with as many "
+            "tags, or a text with spans"
+        )
+    words, own = zip(*pass_blanks(zip(text, tags, strict=True)), strict=True)
+    return TaggedExample(" ".join(words), places_of(words), own, line=row.line)
 
 
 def _intent_slots(row: Row) -> TaggedExample:
@@ -258,14 +273,7 @@ def places_of(words: Sequence[str]) -> tuple[Place, ...]:
 def _spans(row: Row, text: str) -> tuple[Span, ...]:
     found = []
     for item in row.items("spans"):
-        values = item.values() if isinstance(item, dict) else item
-        try:
-            if isinstance(item, dict):
-                values = (item["start"], item["end"], item["label"])
-            start, end, label = values
-        except (KeyError, TypeError, ValueError):
-            raise DataError(f"the span {item!r:.60} is not a start, an end and a label") from None
-        place = _place(item if isinstance(item, dict) else (start, end), text)
+        place, label = read_span(item, text)
         name = label_name(label)
         if name is None or not is_unicode(name):
             raise DataError(f"the span {item!r:.60} has no label")
@@ -275,20 +283,6 @@ def _spans(row: Row, text: str) -> tuple[Span, ...]:
         if after.start < before.end:
             raise DataError(f"the spans {before} and {after} overlap; a word has one tag")
     return tuple(found)
-
-
-def _place(item: Any, text: str) -> Place:
-    told = item if isinstance(item, dict) else {}
-    if told:
-        item = (told.get("start"), told.get("end"))
-    is_pair = isinstance(item, list | tuple) and len(item) == 2
-    if not is_pair or not all(isinstance(at, int) and not isinstance(at, bool) for at in item):
-        raise DataError(f"{item!r:.60} is no place in a text: give its start and its end")
-    start, end = item
-    require_words(told, text, start, end)
-    if not 0 <= start < end <= len(text):
-        raise DataError(f"the place {start}..{end} is not in the text of {len(text)} characters")
-    return start, end
 
 
 def _answers(row: Row) -> QuestionExample:
@@ -343,7 +337,7 @@ def _chosen(row: Row, choices: tuple[str, ...]) -> int:
 
 def _relation(row: Row) -> RelationExample:
     text = row.text("text")
-    first, second = (_place(row.value(name), text) for name in ("first", "second"))
+    first, second = (read_place(row.value(name), text) for name in ("first", "second"))
     label = row.label() if row.is_labelled else None
     return RelationExample(text, first, second, label, line=row.line)
 

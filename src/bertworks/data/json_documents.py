@@ -1,4 +1,4 @@
-"""Labelled data as one JSON document: SQuAD, DREAM, or a list of rows."""
+"""Labelled data as one JSON document: SQuAD, raw CMRC 2018, DREAM, or a list of rows."""
 
 import json
 import re
@@ -12,6 +12,9 @@ from bertworks.core.quarantine import Quarantine
 
 Rows = Iterator[tuple[int, dict[str, Any]]]
 JsonLayout = Literal["squad", "dream", "list", "lines"]
+RAW_PASSAGE = "context_text"  # of CMRC 2018 as it was published
+_RAW_NAMES = {"query_text": "question", "query_id": "id"}
+_NAMES = _RAW_NAMES | {name: name for name in ("question", "answers", "id")}
 
 
 def json_layout(head: Sequence[str]) -> JsonLayout:
@@ -21,7 +24,7 @@ def json_layout(head: Sequence[str]) -> JsonLayout:
     if re.match(r"\s*\[\s*\[\s*\[", whole):
         return "dream"
     if first.lstrip().startswith("["):
-        return "list"
+        return "squad" if f'"{RAW_PASSAGE}"' in whole and '"qas"' in whole else "list"
     try:
         row = json.loads(first)
     except (ValueError, RecursionError):
@@ -37,11 +40,11 @@ def read_squad(file: Path, quarantine: Quarantine, columns: Mapping[str, str]) -
     for paragraph in _paragraphs(read_document(file)):
         for asked in _objects(paragraph.get("qas")):
             number += 1
-            names = [name for name in ("question", "answers", "id") if name in asked]
-            row: dict[str, Any] = {name: asked[name] for name in names}
+            row = {ours: asked[theirs] for theirs, ours in _NAMES.items() if theirs in asked}
             if asked.get("is_impossible"):
                 row["answers"] = []
-            yield number, {**row, "passage": paragraph.get("context")}
+            passage = paragraph.get("context", paragraph.get(RAW_PASSAGE))
+            yield number, {**row, "passage": passage}
 
 
 def read_dream(file: Path, quarantine: Quarantine, columns: Mapping[str, str]) -> Rows:
@@ -88,7 +91,7 @@ def read_document(file: Path) -> Any:
 def _paragraphs(document: Any) -> Iterator[dict[str, Any]]:
     articles = document.get("data") if isinstance(document, dict) else document
     for article in _objects(articles):
-        yield from _objects(article.get("paragraphs"))
+        yield from [article] if RAW_PASSAGE in article else _objects(article.get("paragraphs"))
 
 
 def _objects(found: Any) -> list[dict[str, Any]]:

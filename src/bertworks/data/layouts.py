@@ -13,7 +13,6 @@ from bertworks.core.lines import COMPRESSIONS, STANDARD_INPUT, plain_suffix, req
 from bertworks.core.quarantine import Quarantine
 from bertworks.data.bare_tables import guess_columns, guess_form
 from bertworks.data.columns import (
-    WEAK_NAMES,
     Columns,
     cannot_tell,
     choose_form,
@@ -21,6 +20,7 @@ from bertworks.data.columns import (
     is_header,
     match_names,
     missing_inputs,
+    must_be_told,
 )
 from bertworks.data.first_lines import read_head
 from bertworks.data.forms import FORMS
@@ -35,7 +35,6 @@ from bertworks.data.tables import (
     names_columns,
     open_cells,
     open_objects,
-    other_mark,
     read_jsonl,
     read_parquet_rows,
     read_tsv,
@@ -48,6 +47,14 @@ from bertworks.data.tagged_lines import (
     read_conll,
     read_conllu,
     read_segmented,
+)
+from bertworks.data.telling_values import (
+    has_character_tags,
+    has_spans,
+    refuse_decimals,
+    refuse_other_mark,
+    refuse_shorter,
+    with_spans,
 )
 
 Rows = Iterator[tuple[int, dict[str, Any]]]
@@ -114,6 +121,8 @@ def tell_form(file: Path, given: Columns, *, among: Sequence[str] | None = None)
     found = _find(file, hint, given)
     with _naming(file):
         form = found.form if isinstance(found, Layout) else _table_form(found, given, among)
+        if not isinstance(found, Layout) and among is None and found.sample:
+            _require_told(found, form, given)
     return form if not among or form in among else among[0]
 
 
@@ -230,12 +239,14 @@ def _layout_source(file: Path, layout: Layout, form: str | None, given: Columns)
 
 def _table_form(table: Table, given: Columns, among: Sequence[str] | None = None) -> str:
     given = _by_name(given, table)
-    if _clue_spans(table, "tags"):
+    if has_spans(table):
         return "tags"
     if table.has_names or not table.sample:
         form = choose_form(table.names, given, among or ()) or form_of(table.names, given)
         if form == "label" and not among:
-            _refuse_decimals(table, given)
+            refuse_decimals(table, given)
+            is_told = "label" in match_names(table.names, form, given)
+            return form if is_told or not has_character_tags(table, given) else "tags"
         return form
     if given:
         names = [*given.values()]
@@ -247,15 +258,6 @@ def _table_form(table: Table, given: Columns, among: Sequence[str] | None = None
     return fitting[0] if fitting and is_sure else guess_form(columns)
 
 
-def _refuse_decimals(table: Table, given: Columns) -> None:
-    """Stop where what is named as a label is a number with decimals, so perhaps a score."""
-    label = match_names(table.names, "label", given).get("label")
-    if label and table.column(label).has_decimals:
-        raise UsageError(
-            f"has numbers with decimals in {label}, which may be labels or scores; name the --task"
-        )
-
-
 def _table_source(
     file: Path, table: Table, form: str | None, given: Columns, *, labelled: bool
 ) -> Source:
@@ -264,18 +266,34 @@ def _table_source(
     if not table.sample:
         return Source(form, given, table.read)
     if table.has_names:
-        found = match_names(table.names, form, given, labelled=labelled)
-        columns: Columns = _clue_spans(table, form) | found
+        columns: Columns = _named_columns(table, form, given, labelled=labelled)
         if "text" in columns and "text" not in given:
-            _refuse_shorter(table, columns)
+            refuse_shorter(table, columns)
     else:
         columns = _bare_columns(table, form, given, labelled=labelled)
         if plain_suffix(file) == ".csv" and len(table.names) == 1 and not given:
-            _refuse_other_mark(table)
+            refuse_other_mark(table)
     if missing_inputs(form, columns):
         raise cannot_tell(table.names, form, labelled=labelled)
     note = _note(file, form, columns, given) or _header_warning(file, table, given)
     return Source(form, columns, _reader(table, form, columns, labelled=labelled), note)
+
+
+def _named_columns(table: Table, form: str, given: Columns, *, labelled: bool) -> dict[str, str]:
+    found = match_names(table.names, form, given, labelled=labelled)
+    return with_spans(found, table, given) if form == "tags" else found
+
+
+def _require_told(table: Table, form: str, given: Columns) -> None:
+    """Stop where nobody named a task, and the columns do not tell one either."""
+    given = _by_name(given, table)
+    if not table.has_names:
+        _bare_columns(table, form, given, labelled=True, has_task=False)
+        return
+    found = _named_columns(table, form, given, labelled=True)
+    is_sought = bool(found.keys() & {*FORMS[form].gold})
+    if missing_inputs(form, found) or ({*table.names} - {*found.values()} and not is_sought):
+        raise must_be_told(table.names, form)
 
 
 def _reader(
@@ -287,19 +305,6 @@ def _reader(
     wanted = {*FORMS[form].inputs, *(FORMS[form].gold if labelled else ())} - {"choices"}
     needed = {columns[ours] for ours in wanted if ours in columns}
     return partial(table.read, wanted=Wanted(needed, has_blank=not labelled))
-
-
-def _refuse_shorter(table: Table, columns: Columns) -> None:
-    """Stop where a name that may also be that of a headline stands beside longer texts."""
-    if columns["text"].casefold() not in WEAK_NAMES:
-        return
-    length = {name: table.mean_length(name) for name in table.names}
-    for name in table.names:
-        if name not in columns.values() and length[name] > length[columns["text"]]:
-            raise DataError(
-                f"may have its text in {columns['text']} or in {name}, which is longer; choose "
-                "with --columns text=COLUMN"
-            )
 
 
 def _by_name(given: Columns, table: Table) -> dict[str, str]:
@@ -319,28 +324,24 @@ def _by_name(given: Columns, table: Table) -> dict[str, str]:
     }
 
 
-def _clue_spans(table: Table, form: str) -> dict[str, str]:
-    """Return where spans are if they are in CLUE's form."""
-    is_clue = form == "tags" and any(isinstance(row.get("label"), dict) for row in table.sample)
-    return {"spans": "label"} if is_clue else {}
-
-
-def _bare_columns(table: Table, form: str, given: Columns, *, labelled: bool) -> Mapping[str, str]:
+def _bare_columns(
+    table: Table, form: str, given: Columns, *, labelled: bool, has_task: bool = True
+) -> Mapping[str, str]:
     """Return the columns of a table without a header: all given, or all guessed."""
     if given:
         gold = set(FORMS[form].gold)
         has_gold = not gold or not labelled or gold & given.keys()
         if missing_inputs(form, given) or not has_gold:
-            raise _unknown(table, form, labelled=labelled)
+            raise _unknown(table, form, labelled=labelled, has_task=has_task)
         return given
     _require_columns(table, is_enough=not (labelled and FORMS[form].gold))
     try:
         found = guess_columns([table.column(name) for name in table.names], form, labelled=labelled)
     except DataError as error:
-        told = _unknown(table, form, labelled=labelled)
+        told = _unknown(table, form, labelled=labelled, has_task=has_task)
         raise DataError(f"{error}: it {told}") from error
     if found is None:
-        raise _unknown(table, form, labelled=labelled)
+        raise _unknown(table, form, labelled=labelled, has_task=has_task)
     return found
 
 
@@ -360,17 +361,6 @@ def _require_columns(table: Table, *, is_enough: bool) -> None:
         )
 
 
-def _refuse_other_mark(table: Table) -> None:
-    """Stop where the one column of a .csv holds what seem to be several."""
-    if mark := other_mark(table):
-        name = {";": "semicolons", "\t": "tabs"}[mark]
-        raise DataError(
-            f"has one column only, but its rows hold equally many {name}; name a column of its "
-            "header with --columns text=NAME, write it with commas, or take whole rows for texts "
-            "with --columns text=1"
-        )
-
-
 def _header_warning(file: Path, table: Table, given: Columns) -> str | None:
     """Return what to say where columns are given by number and the first row may be a header."""
     is_odd = (table.column(name).begins_with_name for name in given.values() if name in table.names)
@@ -383,9 +373,11 @@ def _header_warning(file: Path, table: Table, given: Columns) -> str | None:
     )
 
 
-def _unknown(table: Table, form: str, *, labelled: bool) -> DataError:
+def _unknown(table: Table, form: str, *, labelled: bool, has_task: bool) -> DataError:
     first = table.sample[0]
     shown = [f"{name} ({first[name]!r:.30})" for name in table.names]
+    if not has_task:
+        return must_be_told(shown, form, has_names=False)
     return cannot_tell(shown, form, has_names=False, labelled=labelled)
 
 

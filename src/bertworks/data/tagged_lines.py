@@ -10,6 +10,7 @@ from typing import Any
 from bertworks.core.errors import DataError, UsageError
 from bertworks.core.lines import read_every_line, read_lines
 from bertworks.core.quarantine import Quarantine
+from bertworks.data.blank_tokens import pass_blanks
 from bertworks.data.columns import num_columns
 from bertworks.data.first_lines import read_head
 
@@ -25,16 +26,15 @@ _OTHER_SCHEMES = {"M": "I", "L": "E", "U": "S"}  # of BMES and BILOU, as BIOES h
 def read_conll(file: Path, quarantine: Quarantine, columns: Mapping[str, str]) -> Rows:
     """Yield the sentences of a CoNLL file: its first column is the token, its last the tag."""
     at = {ours: _place(file, ours, columns[ours]) for ours in ("tokens", "tags") if ours in columns}
-    width = 0
+    width = _width(read_head(file))
     for number, lines in _sentences(file, quarantine):
-        cells = [cells for cells in map(_conll_cells, lines) if cells[0] != _DOCUMENT]
-        if not cells:
+        width = width or _width(lines)
+        table = _conll_table(lines, width)
+        if not table:
             continue
-        if not width:
-            width = len(cells[0])
-            _require_places(file, at, width)
+        _require_places(file, at, width)
         try:
-            row = _conll_row(cells, width, at)
+            row = _conll_row(table, width, at)
         except DataError as error:
             quarantine.add(file, number, str(error))
             continue
@@ -95,13 +95,12 @@ def is_conllu(head: Sequence[str]) -> bool:
 
 def is_conll(head: Sequence[str], *, any_tags: bool) -> bool:
     """Tell whether lines are CoNLL; unless any tags will do, they must be those of spans."""
-    cells = [_conll_cells(line) for line in head if line.strip()]
-    lines = [line for line in cells if line[0] != _DOCUMENT]
-    width = Counter(map(len, lines)).most_common(1)[0][0] if lines else 0
+    width = _width(head)
+    lines = _conll_table(head, width)
     is_even = [len(line) == width and " " not in line[0] for line in lines]
     if not lines or sum(is_even) < MOST * len(lines):
         return False
-    has_blanks = len(cells) < len(head)
+    has_blanks = not all(line.strip() for line in head)
     tags = [line[-1] for line in lines]
     is_span = [bool(re.fullmatch(r"O|[BIMESLU]-\S+", tag)) for tag in tags]
     has_spans = width > 1 and sum(is_span) >= MOST * len(lines) and {*tags} != {_OUTSIDE}
@@ -141,6 +140,27 @@ def _is_blank(numbered: tuple[int, str | None]) -> bool:
     return numbered[1] is not None and not numbered[1].strip()
 
 
+def _width(lines: Sequence[str]) -> int:
+    """Return how many columns most lines have, not counting those with a space for a token."""
+    flush = [line for line in lines if not _begins_blank(line)]
+    counts = Counter(map(len, _conll_table(flush) or _conll_table(lines)))
+    return counts.most_common(1)[0][0] if counts else 0
+
+
+def _conll_table(lines: Sequence[str], width: int = 0) -> list[list[str]]:
+    """Return the cells of lines; a space where the token of a line should be is a blank token."""
+    cells = ((line, _conll_cells(line)) for line in lines if line.strip())
+    return [
+        ["", *found] if _begins_blank(line) and len(found) == width - 1 else found
+        for line, found in cells
+        if found[0] != _DOCUMENT
+    ]
+
+
+def _begins_blank(line: str) -> bool:
+    return line.startswith(" ") and "\t" not in line
+
+
 def _conll_cells(line: str) -> list[str]:
     if "\t" in line:
         return [cell.strip() for cell in line.rstrip().split("\t")]
@@ -158,9 +178,7 @@ def _conll_row(cells: Sequence[list[str]], width: int, at: Mapping[str, int]) ->
     if width == 1:
         return {"tokens": [line[place] for line in cells if line[place]]}
     last = at.get("tags", width) - 1
-    pairs = [(line[place], line[last]) for line in cells]
-    # A token of white space alone has no place in the text, so it must be outside of all spans.
-    pairs = [pair for pair in pairs if pair != ("", _OUTSIDE)]
+    pairs = pass_blanks((line[place], line[last]) for line in cells)
     return {"tokens": [token for token, _ in pairs], "tags": as_bioes([tag for _, tag in pairs])}
 
 
