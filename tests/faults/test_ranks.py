@@ -20,7 +20,7 @@ import bertworks
 from bertworks.cli.main import main
 from bertworks.core.crew import Crew
 from bertworks.core.errors import ArtifactError
-from bertworks.stages import pretrain as pretrain_module
+from bertworks.stages import pretrain_plan
 from bertworks.tasks.task import TaskModel
 from bertworks.training import run as run_module
 from bertworks.training import together
@@ -129,7 +129,7 @@ def refuse_writing(number: int) -> None:
 def hurry(times: float) -> None:
     """Let the clock of this process run so many times as fast."""
     clock = time.monotonic
-    pretrain_module.time = SimpleNamespace(monotonic=lambda: times * clock())  # type: ignore[assignment]
+    pretrain_plan.time = SimpleNamespace(monotonic=lambda: times * clock())  # type: ignore[assignment]
 
 
 def listen_to_nobody(value: bool) -> None:

@@ -13,11 +13,8 @@ import torch
 import bertworks
 from bertworks.core.artifact import MANIFEST, read_manifest
 from bertworks.core.settings import Ramp, as_json
-from bertworks.data.shards import Shards
 from bertworks.model.config import EncoderConfig
 from bertworks.model.weights import read_tensors
-from bertworks.stages import pretrain
-from bertworks.stages.setting_groups import DropoutSettings, MaskingSettings
 from bertworks.stages.settings import PretrainSettings
 from bertworks.tasks.catalog import make_task
 from bertworks.training.log import read_log
@@ -165,41 +162,6 @@ def test_without_next_sentences_there_is_one_objective(
     assert list(json.loads((out / "bertworks.json").read_text())["tasks"]) == ["fill_mask"]
 
 
-@pytest.mark.parametrize(
-    ("size", "said", "dropout"),
-    [
-        ("1x64", None, 0.1),
-        ("modern-1x64", None, 0.0),
-        ("1x64", 0.0, 0.0),
-        ("albert-1x64", 0.3, 0.3),
-    ],
-)
-def test_dropout_is_the_familys_own_unless_it_is_said(
-    size: str, said: float | None, dropout: float, shards: Path
-) -> None:
-    rates = DropoutSettings(dropout=said)
-    settings = PretrainSettings(shards, out=Path("o"), size=size, dropping=rates)
-    config = pretrain._config(settings, Shards.open(shards))
-    assert (config.dropout, config.attention_dropout) == (dropout, dropout)
-
-
-def test_the_seed_chooses_the_batches_but_not_what_they_are_judged_by(shards: Path) -> None:
-    def batches(seed: int) -> tuple[list[list[int]], list[list[int]]]:
-        settings = PretrainSettings(
-            shards, out=Path("o"), longest=32, batch_tokens=Ramp(512, 512), seed=seed
-        )
-        training, held_out = pretrain._batches(
-            settings, Shards.open(shards), ("fill_mask", "next_sentence")
-        )
-        steps = [batch for step in range(3) for batch in training.at(step)]
-        return [b.tokens.tolist() for b in steps], [b.tokens.tolist() for b in held_out]
-
-    first, again, other = batches(0), batches(0), batches(1)
-    assert first == again
-    assert first[0] != other[0]
-    assert first[1] == other[1]
-
-
 # What is hidden
 
 
@@ -211,59 +173,9 @@ def test_what_is_hidden_together_is_a_setting(
     ended = command(*pretrain_words(tmp_path / "out", **changed))
     assert ended.code == 0, ended.err
     assert f"hiding by {kind}; words are those of tokenize --words text" in ended.err
-    assert UNMARKED not in ended.err
     weights = made(tmp_path / "out")["model.safetensors"]
     assert weights != made(pretrained)["model.safetensors"]
     assert read_manifest(tmp_path / "out")["settings"]["mask_kind"] == kind
-
-
-CHINESE = ["北京大学的学生在图书馆学习。", "我们今天讨论人工智能的研究。"]
-UNMARKED = "warning: Chinese words are not marked in these shards, so each character is hidden as"
-
-
-@pytest.fixture(scope="module")
-def chinese(tmp_path_factory: pytest.TempPathFactory, command: Run) -> Callable[[str], Path]:
-    """Tokenize Chinese documents with words as they are wanted."""
-    folder = tmp_path_factory.mktemp("chinese")
-    text = "\n\n".join(f"{CHINESE[n % 2]}\n第{n}天。" for n in range(40))
-    (folder / "text.txt").write_text(text, encoding="utf-8")
-    learned = command("learn-vocab", folder / "text.txt", "--out", folder / "tokenizer")
-    assert learned.code == 0, learned.err
-
-    def tokenize(words: str) -> Path:
-        chosen = ["--words", words, "--held-out", 0.2, "--workers", 1]
-        given = ["--tokenizer", folder / "tokenizer", "--out", folder / words]
-        ended = command("tokenize", folder / "text.txt", *given, *chosen)
-        assert ended.code == 0, ended.err
-        return folder / words
-
-    return tokenize
-
-
-def test_words_of_chinese_that_are_not_marked_are_warned_of(
-    chinese: Callable[[str], Path], pretrain_words: Words, tmp_path: Path, command: Run
-) -> None:
-    unmarked, marked = chinese("text"), chinese("zh")
-    said = {}
-    for shards, kind in ((unmarked, "word"), (unmarked, "piece"), (marked, "word")):
-        out = tmp_path / f"{shards.name}-{kind}"
-        ended = command(*pretrain_words(out, shards=shards, steps=1, mask_kind=kind))
-        assert ended.code == 0, ended.err
-        said[out.name] = ended.err.count(UNMARKED)
-    assert said == {"text-word": 1, "text-piece": 0, "zh-word": 0}
-
-
-@pytest.mark.parametrize(("masked", "kept"), [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)])
-def test_what_stands_for_the_hidden_is_a_setting(masked: float, kept: float, shards: Path) -> None:
-    masking = MaskingSettings(masked_share=masked, random_share=1 - masked - kept)
-    settings = PretrainSettings(shards, out=Path("o"), longest=32, masking=masking)
-    opened = Shards.open(shards)
-    training, _ = pretrain._batches(settings, opened, ("fill_mask",))
-    for batch in training.at(0):
-        target = batch.targets["fill_mask"]
-        assert (batch.tokens[target.at] == opened.specials.mask).float().mean() == masked
-        share_kept = (batch.tokens[target.at] == target.values).float().mean()
-        assert abs(share_kept - kept) < 0.1
 
 
 def test_shares_of_more_than_all_are_one_sentence(

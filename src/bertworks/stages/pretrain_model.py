@@ -1,0 +1,77 @@
+"""The model that a pre-training begins with: drawn by its size, or one that goes on."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from bertworks.core.errors import UsageError
+from bertworks.data.shards import Shards
+from bertworks.interop.hugging_face import open_folder
+from bertworks.interop.sentence_transformers import encoder_folder
+from bertworks.model.config import Dropout, EncoderConfig
+from bertworks.serving.learners import AnyLearner, Wanted, draw_learner, open_learner
+from bertworks.stages.settings import PretrainSettings
+from bertworks.tokenizer.tokenizer import Tokenizer
+
+DEFAULT_SIZE = "mini"
+
+
+def config_of(settings: PretrainSettings, shards: Shards) -> EncoderConfig:
+    """Describe the network by its size, or take the description of a model."""
+    if settings.model is not None:
+        return _config_of_model(settings.model, settings)
+    config = EncoderConfig.named(settings.size or DEFAULT_SIZE)
+    # A position that no text reaches would stay untrained, and be read by longer texts later.
+    sized = replace(config, vocab_size=shards.vocab_size, max_positions=settings.longest)
+    return sized.with_dropout(**vars(settings.dropping))
+
+
+def _config_of_model(path: Path, settings: PretrainSettings) -> EncoderConfig:
+    config = open_folder(encoder_folder(path)).config
+    if settings.size is not None:
+        raise UsageError(
+            f"--size {settings.size} and --model {path} contradict each other: a model has its "
+            "size; leave one of them out"
+        )
+    if settings.longest > config.max_positions:
+        raise UsageError(
+            f"--longest is {settings.longest}, but {path} reads {config.max_positions} pieces; "
+            "lower it, or use bertworks extend-positions first"
+        )
+    return config
+
+
+def learner_of(
+    settings: PretrainSettings,
+    config: EncoderConfig,
+    tokenizer: Tokenizer,
+    objectives: tuple[str, ...],
+) -> AnyLearner:
+    """Draw the networks that learn, or open those of a model."""
+    has_difference = settings.objective.shared_table == "generator"
+    if has_difference:
+        _refuse_difference(settings, objectives)
+    wanted = Wanted(
+        objectives=objectives,
+        generator_size=settings.objective.generator_size,
+        has_difference=has_difference,
+        z_loss=settings.objective.z_loss,
+        seed=settings.seed,
+    )
+    if settings.model is None:
+        return draw_learner(config, wanted)
+    dropout = Dropout(**vars(settings.dropping))
+    return open_learner(settings.model, tokenizer, wanted, dropout=dropout)
+
+
+def _refuse_difference(settings: PretrainSettings, objectives: tuple[str, ...]) -> None:
+    """Stop where no two networks share a table, or where it lies in several processes."""
+    if "replaced_token" not in objectives:
+        raise UsageError(
+            "--shared-table generator speaks of the two networks of replaced_token, which is no "
+            "objective of this run; leave it out or add --objectives replaced_token"
+        )
+    if settings.crew.sharding == "full":
+        raise UsageError(
+            "--shared-table generator reads the generator's whole table, but --sharding full "
+            "leaves each process some rows; leave out one of them"
+        )
