@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertworks.core.scripts import kind_of
-from bertworks.tokenizer.scripts import find_words, needs_no_space
+from bertworks.tokenizer.scripts import find_script_runs, needs_no_space
 
 
 def words(text: str) -> list[tuple[str, str]]:
     """Return the words of a text with their scripts."""
-    return [(text[start:end], script) for start, end, script in find_words(text)]
+    return [(text[start:end], script) for start, end, script in find_script_runs(text)]
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_words_are_runs_of_letters_marks_and_digits(text: str, expected: object)
 
 @given(st.text(max_size=40))
 def test_words_rise_and_hold_every_letter_and_digit(text: str) -> None:
-    spans = [(start, end) for start, end, _ in find_words(text)]
+    spans = [(start, end) for start, end, _ in find_script_runs(text)]
     inside = {place for start, end in spans for place in range(start, end)}
     assert all(start < end for start, end in spans)
     assert spans == sorted(spans)

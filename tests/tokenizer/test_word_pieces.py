@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertworks.tokenizer.tokenizer import Tokenizer
-from bertworks.tokenizer.word_pieces import cut_words, find_words
+from bertworks.tokenizer.word_pieces import cut_words, find_tagged_words
 
 KINDS = ("wordpiece", "byte-bpe", "unigram")
 PARTS = (
@@ -47,12 +47,12 @@ def cutter(request: pytest.FixtureRequest, kinds: dict[str, Tokenizer]) -> Token
     ],
 )
 def test_words_are_runs_of_letters_and_digits_and_single_signs(text: str, words: list[str]) -> None:
-    assert [text[start:end] for start, end in find_words(text)] == words
+    assert [text[start:end] for start, end in find_tagged_words(text)] == words
 
 
 @given(st.text())
 def test_words_stand_in_order_and_leave_out_nothing_that_can_be_seen(text: str) -> None:
-    words = find_words(text)
+    words = find_tagged_words(text)
     ends = [0, *(end for _, end in words)]
     for before, (start, end) in zip(ends, words, strict=False):
         assert before <= start < end
@@ -62,7 +62,7 @@ def test_words_stand_in_order_and_leave_out_nothing_that_can_be_seen(text: str) 
 
 @given(st.lists(st.sampled_from(PARTS), max_size=12).map("".join), st.randoms())
 def test_every_word_has_a_piece_that_no_other_has(cutter: Tokenizer, text: str, random) -> None:
-    words = find_words(text)
+    words = find_tagged_words(text)
     if random.random() < 0.5:  # other words than the text has by itself
         edges = sorted(random.sample(range(len(text) + 1), k=min(4, len(text) + 1)))
         words = list(pairwise(edges))
@@ -76,7 +76,7 @@ def test_every_word_has_a_piece_that_no_other_has(cutter: Tokenizer, text: str, 
 @given(st.lists(st.sampled_from(["The", "cat", "dog", "ran", "Hügel", "läuft"]), max_size=8))
 def test_words_between_spaces_are_cut_as_running_text_is(cutter: Tokenizer, words) -> None:
     text = " ".join(words)
-    found = cut_words(cutter, text, find_words(text))
+    found = cut_words(cutter, text, find_tagged_words(text))
     assert found.ids.tolist() == cutter.ids_of([text])[0]
     for number, first in enumerate(found.firsts):
         before = cutter.ids_of([" ".join(words[:number])])[0]

@@ -140,7 +140,7 @@ class Batch:
 
     tokens: Tensor  # [T]
     positions: Tensor  # [T] the place of each token in its text
-    segments: Tensor  # [T] 0 in the first text of a pair, 1 in the second
+    segments: Tensor  # [T] 0 in the first text of a pair, in the second 1 where the family has it
     layout: Layout
     targets: dict[str, Target]  # by the name of the task
     ids: tuple[int, ...]  # which example or passage each text is, for messages

@@ -1,4 +1,4 @@
-"""Where and how a run computes; the only module that reads the machine and its environment."""
+"""Where and how a run computes: the device, its precision, threads and seat among processes."""
 
 import atexit
 import os

@@ -30,7 +30,7 @@ from bertworks.evaluation.run_parts import Speed
 from bertworks.evaluation.statistics import NO_WIDTH, has_no_width, range_rows
 from bertworks.evaluation.training_curves import course_of
 from bertworks.serving.model_folder import OpenModel, write_model
-from bertworks.stages.finetune_data import CutAnew, Learned, cut_task, read_task
+from bertworks.stages.finetune_data import CutAnew, TaskData, cut_task, read_task
 from bertworks.stages.finetune_model import longest_of, open_for, own_tasks
 from bertworks.stages.finetune_plan import plan_of
 from bertworks.stages.finetune_seeds import run_seeds
@@ -56,7 +56,7 @@ def run(settings: FinetuneSettings) -> dict[str, Any]:
 class _Ready:
     """All that a run learns from and with, made before its folder is."""
 
-    learned: list[Learned]
+    learned: list[TaskData]
     opened: OpenModel
     longest: int
     batches: ExampleBatches | MixedBatches
@@ -158,7 +158,7 @@ def _tell_early_end(plan: TrainingPlan, at: Counters) -> None:
 
 
 def _batches(
-    settings: FinetuneSettings, learned: Sequence[Learned], tokenizer: Tokenizer, longest: int
+    settings: FinetuneSettings, learned: Sequence[TaskData], tokenizer: Tokenizer, longest: int
 ) -> ExampleBatches | MixedBatches:
     made, rate = [], settings.regularize.piece_dropout
     for one in learned:
@@ -181,7 +181,7 @@ def _batches(
 
 def _dev_scores(
     settings: FinetuneSettings,
-    learned: Sequence[Learned],
+    learned: Sequence[TaskData],
     opened: OpenModel,
     machine: Machine,
 ) -> DevScores:
@@ -219,7 +219,7 @@ def _origin(
 
 
 def _last_scores(
-    learned: Sequence[Learned], scores: DevScores, floors: Floors
+    learned: Sequence[TaskData], scores: DevScores, floors: Floors
 ) -> tuple[dict[str, Any], dict[str, list[Part]]]:
     """Score the model as it is kept; return what is saved of that, and what the report shows."""
     galleries = {one.task.name: Gallery(one.task.labels) for one in learned}
@@ -258,7 +258,7 @@ def _input_name(source: TaskSource, part: str) -> str:
     return f"{source.name} {part}" if source.name else part
 
 
-def _data_parts(learned: Sequence[Learned], origin: Origin) -> list[Part]:
+def _data_parts(learned: Sequence[TaskData], origin: Origin) -> list[Part]:
     """Return what was found in the data, and what they are."""
     rows = {
         _input_name(one.source, name): len(part.examples)

@@ -29,7 +29,7 @@ from bertworks.tokenizer.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
-class Part:
+class ExampleFile:
     """The examples of one file, what of it was set aside, and how the network reads the rest."""
 
     file: Path
@@ -39,17 +39,17 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Learned:
+class TaskData:
     """A task with the examples that it is learned from and scored on."""
 
     source: TaskSource
     task: Task
-    training: Part
-    dev: Part
+    training: ExampleFile
+    dev: ExampleFile
     findings: Sequence[Finding]
 
 
-def read_task(source: TaskSource, own: Mapping[str, Task]) -> Learned:
+def read_task(source: TaskSource, own: Mapping[str, Task]) -> TaskData:
     """Read the examples of a task, which tell its labels, and perhaps what task it is."""
     if STANDARD_INPUT in (source.train, source.dev):
         raise UsageError("examples cannot come from standard input here; give files")
@@ -78,10 +78,10 @@ def read_task(source: TaskSource, own: Mapping[str, Task]) -> Learned:
         say(f"task {task.name}: {task.meaning}")
     examples = (training.examples, dev.examples)
     findings = check_before_training(source.train, source.dev, examples, flags=source.reading_flags)
-    return Learned(source, task, training, dev, findings)
+    return TaskData(source, task, training, dev, findings)
 
 
-def cut_task(learned: Learned, opened: OpenModel, longest: int) -> Learned:
+def cut_task(learned: TaskData, opened: OpenModel, longest: int) -> TaskData:
     """Return the task with the windows of its examples.
 
     What cannot be scored ends everything, but a source that cannot be read is set aside.
@@ -97,7 +97,7 @@ def cut_task(learned: Learned, opened: OpenModel, longest: int) -> Learned:
 class CutAnew:
     """The windows of training examples with other merges left out in each epoch."""
 
-    learned: Learned
+    learned: TaskData
     dropout: PieceDropout
     longest: int
 
@@ -117,15 +117,15 @@ class CutAnew:
         return plain if is_cut_short or len(windows) > len(plain) else windows
 
 
-def _read(file: Path, form: str, columns: Columns) -> Part:
+def _read(file: Path, form: str, columns: Columns) -> ExampleFile:
     quarantine = Quarantine()
     examples = read_examples(file, quarantine, form=form, columns=columns)
-    return Part(file, examples, quarantine)
+    return ExampleFile(file, examples, quarantine)
 
 
 def _cut(
-    task: Task, part: Part, as_read: Sequence[Any], tokenizer: Tokenizer, longest: int
-) -> Part:
+    task: Task, part: ExampleFile, as_read: Sequence[Any], tokenizer: Tokenizer, longest: int
+) -> ExampleFile:
     """Cut the examples of a file as they are read, and say what of them is unknown."""
     file, refused = part.file, list[tuple[Any, str]]()
     windows = windows_of(

@@ -34,7 +34,7 @@ from bertworks.tasks.statistic import Sample, Statistic, share_of
 from bertworks.tasks.tag_decoding import TagChain, rules_of
 from bertworks.tasks.task import Parts
 from bertworks.tokenizer.tokenizer import Tokenizer
-from bertworks.tokenizer.word_pieces import cut_words, find_words
+from bertworks.tokenizer.word_pieces import cut_words, find_tagged_words
 
 WordKind = Literal["text", "characters"]  # what a text without words is cut into
 NEARLY_ALL = 0.99
@@ -264,7 +264,7 @@ def words_to_ask(example: TaggedExample, kind: WordKind) -> tuple[Place, ...]:
         return example.words
     if kind == "characters":
         return tuple((at, at + 1) for at, char in enumerate(example.text) if not char.isspace())
-    return tuple(find_words(example.text))
+    return tuple(find_tagged_words(example.text))
 
 
 def kind_of_words(examples: Sequence[TaggedExample]) -> WordKind:

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from bertworks.tokenizer.scripts import find_words
+from bertworks.tokenizer.scripts import find_script_runs
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 MOST_SHOWN = 20  # unknown words in a summary
@@ -65,7 +65,7 @@ class Inspection:
     def _add_words(self, text: str, spans: list[tuple[int, int]], is_unknown: list[bool]) -> None:
         """Give each piece to the first word that it touches."""
         first = given = 0
-        for start, end, script in find_words(text):
+        for start, end, script in find_script_runs(text):
             while first < len(spans) and spans[first][1] <= start:
                 first += 1
             last = first

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from bertworks.core.scripts import HAN, MARK, NUMBER, WITHOUT_SPACES, kind_of
 
 
-def find_words(text: str) -> Iterator[tuple[int, int, str]]:
+def find_script_runs(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield start, end and script of each word: a run of letters, marks and digits.
 
     Each Han character is a word, whatever stands beside it. This does not depend on a tokenizer, so

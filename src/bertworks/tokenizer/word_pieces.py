@@ -25,7 +25,7 @@ class WordPieces:
     firsts: np.ndarray  # one for each word, rising
 
 
-def find_words(text: str) -> list[Place]:
+def find_tagged_words(text: str) -> list[Place]:
     """Return the words of a text: runs of letters and digits, and each sign by itself.
 
     Where a script has no spaces, each character is a word. The text alone decides, so every

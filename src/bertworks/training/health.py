@@ -137,7 +137,7 @@ def _find_spike(health: Health, losses: Mapping[str, float], spike: float) -> st
 
 
 def _remember(health: Health, losses: Mapping[str, float]) -> Health:
-    """Put good losses into their averages; a task without targets in the batch has none."""
+    """Put good losses into their averages; one of nothing tells of no usual size."""
     averages, num_seen = dict(health.averages), dict(health.num_seen)
     for name, loss in losses.items():
         if loss > 0:

@@ -81,8 +81,7 @@ def restore_optimizer(
     for key, value in tensors.items():
         name, _, entry = key.rpartition(":")
         parameter = parameters[name]
-        device = "cpu" if entry == "step" and not parameter.is_cuda else parameter.device
-        optimizer.state[parameter][entry] = fitted(value, parameter).to(device)
+        optimizer.state[parameter][entry] = fitted(value, parameter).to(parameter.device)
 
 
 def _groups(parameters: Iterable[nn.Parameter], weight_decay: float) -> list[dict[str, Any]]:
