@@ -436,6 +436,15 @@ def test_a_file_for_another_task_is_refused(
         open_source(file(name, content), form=form)
 
 
+@pytest.mark.parametrize("form", ["label", "labels", "score", "tags", "intent_slots"])
+def test_bare_lines_are_texts_to_predict_from(file: Write, form: str) -> None:
+    path = file("a.txt", "今天天气好\none, two\n")
+    found = examples_of(path, form, labelled=False)
+    assert [(one.line, one.text) for one in found] == [(1, "今天天气好"), (2, "one, two")]
+    with pytest.raises(UsageError, match="no known format"):
+        next(examples_of(path, form))
+
+
 def test_plain_lines_are_texts_where_only_texts_are_asked_for(file: Write) -> None:
     path = file("a.txt", "one text\nanother one\n")
     assert [e.text for e in examples_of(path, "texts")] == ["one text", "another one"]

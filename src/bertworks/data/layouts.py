@@ -59,6 +59,7 @@ from bertworks.data.telling_values import (
 
 Rows = Iterator[tuple[int, dict[str, Any]]]
 SUFFIXES = (".jsonl", ".tsv", ".csv", ".parquet", ".json", ".conll", ".conllu")
+OF_TEXTS = ("label", "labels", "score", "tags", "intent_slots")  # which may ask of one text alone
 CONLL_SUFFIXES = (".conll", ".bio", ".iob", ".iob2", ".bmes", ".bioes", ".bilou")
 
 
@@ -97,7 +98,7 @@ def open_source(
 ) -> Source:
     """Find out how the rows of a file are read; without a form, the one it speaks of."""
     given = columns or {}
-    found = _find(file, form, given)
+    found = _find(file, form, given, labelled=labelled)
     if isinstance(found, Layout):
         return _layout_source(file, found, form, given)
     with _naming(file):
@@ -143,7 +144,7 @@ def _naming(file: Path) -> Iterator[None]:
         raise type(error)(f"{file} {error}") from error
 
 
-def _find(file: Path, form: str | None, given: Columns) -> Layout | Table:
+def _find(file: Path, form: str | None, given: Columns, *, labelled: bool = True) -> Layout | Table:
     require_source(file)
     if file == STANDARD_INPUT:
         return open_objects(file, read_jsonl)
@@ -161,18 +162,21 @@ def _find(file: Path, form: str | None, given: Columns) -> Layout | Table:
         return _json(file, head)
     if suffix == ".csv":
         return open_cells(file, csv_reader(head, given), given)
-    return _lines(file, head, form, given)
+    reads_texts = form == "texts" or (form in OF_TEXTS and not labelled)
+    return _lines(file, head, form, given, reads_texts=reads_texts)
 
 
-def _lines(file: Path, head: Sequence[str], form: str | None, given: Columns) -> Layout | Table:
+def _lines(
+    file: Path, head: Sequence[str], form: str | None, given: Columns, *, reads_texts: bool
+) -> Layout | Table:
     if form == "target":  # no layout of lines is for it, and bare lines are sources
         return open_cells(file, read_tsv, given)
-    found = _line_layout(plain_suffix(file), head, form, given)
-    return found or _tabbed(file, head, form, given)
+    suffix = plain_suffix(file)
+    found = _line_layout(suffix, head, form, given)
+    return found or _tabbed(file, head, given, is_texts=reads_texts and suffix == ".txt")
 
 
-def _tabbed(file: Path, head: Sequence[str], form: str | None, given: Columns) -> Table:
-    is_texts = plain_suffix(file) == ".txt" and form == "texts"
+def _tabbed(file: Path, head: Sequence[str], given: Columns, *, is_texts: bool) -> Table:
     if is_texts and not given and not _has_columns(head):
         return open_cells(file, read_whole_lines, given)
     if plain_suffix(file) == ".tsv" or is_texts or any("\t" in line for line in head):
@@ -180,7 +184,8 @@ def _tabbed(file: Path, head: Sequence[str], form: str | None, given: Columns) -
     raise UsageError(
         f"{file} has no known format; its name should end with {', '.join(SUFFIXES)}, which "
         f"may be followed by {', '.join(COMPRESSIONS)}, or its lines have tabs or tags; bare texts "
-        "to predict from are a .tsv of one column, and train.en with train.de is train.en-de"
+        "to predict from are a .txt or a .tsv of one column, and train.en with train.de is "
+        "train.en-de"
     )
 
 
@@ -334,6 +339,8 @@ def _bare_columns(
         if missing_inputs(form, given) or not has_gold:
             raise _unknown(table, form, labelled=labelled, has_task=has_task)
         return given
+    if form in OF_TEXTS and not labelled and len(table.names) == 1:
+        return {"text": table.names[0]}
     _require_columns(table, is_enough=not (labelled and FORMS[form].gold))
     try:
         found = guess_columns([table.column(name) for name in table.names], form, labelled=labelled)
