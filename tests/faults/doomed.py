@@ -32,7 +32,7 @@ from bertworks.data import corpus_batches, shards
 from bertworks.model import weights
 from bertworks.serving import predictor
 from bertworks.stages import embed, finetune, outputs, predict, pretrain  # noqa: F401 (imports)
-from bertworks.training import loop, run, together
+from bertworks.training import gradients, loop, run, together
 from bertworks.training.optimizer import make_optimizer
 from bertworks.training.run import Run
 from bertworks.training.saver import Saver
@@ -143,7 +143,7 @@ def save_in_background() -> None:
 
 def forget_seeds() -> None:
     """Draw dropout from the process."""
-    loop.derive = lambda seed, *place: derive(os.getpid(), *place)
+    gradients.derive = lambda seed, *place: derive(os.getpid(), *place)
 
 
 def forget_order() -> None:

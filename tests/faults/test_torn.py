@@ -159,7 +159,7 @@ def test_a_check_of_sizes_alone_would_miss_flipped_bits(
     checkpoint = shutil.copytree(whole_checkpoints(begun)[-1], tmp_path / "step")
     data = (checkpoint / "model.safetensors").read_bytes()
 
-    def look_at_size(path: Path, expected: dict[str, Any]) -> None:
+    def look_at_size(path: Path, expected: dict[str, Any], *, remedy: str) -> None:
         if not path.is_file() or path.stat().st_size != expected["size"]:
             raise artifact.ArtifactError(str(path))
 

@@ -99,8 +99,8 @@ KINDS: dict[str, Kind] = {
         learn=learn_labels,
         settings=("class_weights", "focal"),
     ),
-    "tag": Kind(Tag, form="tags", learn=learn_tags, settings=("crf",), of_head=("crf",)),
-    "intent_slots": Kind(IntentSlots, form="intent_slots", learn=learn_intents),
+    "tag": Kind(Tag, form="tags", learn=learn_tags, settings=("crf",), of_head=("words", "crf")),
+    "intent_slots": Kind(IntentSlots, form="intent_slots", learn=learn_intents, of_head=("words",)),
     "answer": Kind(
         lambda labels, **more: FindAnswer(**more),
         form="answers",
