@@ -86,9 +86,7 @@ def train_teachers(asked: argparse.Namespace) -> list[Path]:
 def train_student(asked: argparse.Namespace) -> Path:
     """Learn from the corpus and from all that teachers made of it, each pair once."""
     files = [asked.folder / f"train.{language}" for language in asked.pair.split("-")]
-    pairs = dict.fromkeys(
-        zip(*(file.read_text(encoding="utf-8").splitlines() for file in files), strict=True)
-    )
+    pairs = dict.fromkeys(zip(*(read_sides(file) for file in files), strict=True))
     for seed in range(asked.teachers):
         with taught(asked.out / f"teacher-{seed}").open(encoding="utf-8") as lines:
             pairs |= dict.fromkeys((row["source"], row["text"]) for row in map(json.loads, lines))
@@ -100,6 +98,11 @@ def train_student(asked: argparse.Namespace) -> Path:
     model = asked.out / "student"
     run([[*learning(asked, both, epochs=asked.student_epochs, last=5), "--out", model]])
     return model
+
+
+def read_sides(file: Path) -> list[str]:
+    """Read the lines of one language."""
+    return file.read_text(encoding="utf-8").removesuffix("\n").split("\n")
 
 
 def learning(asked: argparse.Namespace, train: Path, *, epochs: int, last: int) -> list[object]:

@@ -77,6 +77,8 @@ def test_weights_that_the_manifest_does_not_name_are_refused(name: str, tmp_path
     (folder / name).write_bytes(b"theirs")
     with pytest.raises(ArtifactError, match=r"is none of the files .*; remove it"):
         open_artifact(folder, "model")
+    (folder / name).rename((folder / name).with_name("._model.safetensors"))
+    open_artifact(folder, "model")  # which nobody reads
 
 
 @pytest.mark.parametrize("told", [[], {"a.txt": []}, {"a.txt": {"size": 1}}])

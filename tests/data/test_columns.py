@@ -118,7 +118,7 @@ def test_given_columns_come_first_and_are_used_once() -> None:
             "label",
             "more than one column that may hold the text: 内容, 评论; choose",
         ),
-        ("文本|类别|情感", "label", "may hold the label: 类别, 情感; choose"),
+        ("文本|标签|类别", "label", "may hold the label: 标签, 类别; choose"),
         ("问题|段落|篇章|答案", "answers", "may hold the passage: 段落, 篇章; choose"),
         ("文本|entities|实体", "tags", "may hold the spans: entities, 实体; choose"),
         ("句子1|句子2|文本1|文本2", "label", "more than one pair of texts"),
@@ -247,7 +247,6 @@ def test_a_target_speaks_of_texts_to_write_only_beside_a_source_and_without_a_te
         ("id|abstract|title", ("abstract", "title")),
         ("source|abstract|target", ("source", "target")),
         ("text|summary", ("text", "summary")),
-        ("line|source|text|score", ("source", "text")),
         ("article|highlights|id", ("article", "highlights")),
         ("document|text|summary", ("document", "summary")),
         ("正文|标题", ("正文", "标题")),
@@ -274,3 +273,14 @@ def test_every_form_has_columns_that_it_cannot_do_without() -> None:
         missing = missing_inputs(form, ())
         assert missing
         assert {ours for any_of in missing for ours in any_of.split(" or ")} <= {*spec.inputs}
+
+
+@pytest.mark.parametrize(
+    "name", ["摘要", "标题", "正文", "文章", "情感", "Translation", "highlights"]
+)
+def test_a_name_that_may_be_a_text_is_a_header_only_beside_others(name: str) -> None:
+    assert not is_header([name], {}, [["今天天气好"]])
+    assert is_header([name, "文本"], {}, [["a", "b"]])
+    assert is_header([name], {"text": name}, [["今天天气好"]])
+    for usual in ("text", "sentence", "内容", "source"):
+        assert is_header([usual], {}, [["今天天气好"]])

@@ -633,3 +633,22 @@ def test_a_public_set_is_read_to_its_last_row(
     num_spare, spare = SPARE_LINES.get(name, (0, ""))
     assert quarantine.num_bad == num_bad + num_spare
     assert all((reason or spare) in row.reason for row in quarantine.rows)
+
+
+@pytest.mark.parametrize(
+    ("content", "texts"),
+    [
+        ("我们今天在北京学习中文。\n小明和李华是朋友。\n\n他去上海工作。\n", 3),
+        ("Anna lives in Paris\n\n\nTom works at Berlin\n", 2),
+        ("北\n京\n\n上\n海\n", 2),  # a word a line
+        ("Anna\nlives\n\nTom\nworks\n", 2),
+    ],
+)
+def test_what_is_to_be_tagged_has_a_text_or_a_word_in_a_line(
+    file: Write, content: str, texts: int
+) -> None:
+    path = file("a.txt", content)
+    found = list(stream_examples(path, Quarantine(), form="tags", labelled=False))
+    assert len(found) == texts
+    has_words = max(map(len, content.split())) < 7 and " " not in content
+    assert all((one.words is not None) == has_words for one in found)

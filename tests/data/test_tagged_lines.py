@@ -116,6 +116,13 @@ def test_a_space_may_be_a_token_of_lines_parted_by_spaces(file: Write) -> None:
     assert read(read_conll, wide)[0] == [(1, row("a", "B-X")), (4, row("b", "O"))]
 
 
+def test_an_indented_line_that_lacks_a_column_is_set_aside(file: Write) -> None:
+    path = file("a.conll", "  1 a NN O\n  2 b NN O\n\n  1 c NN O\n  2 x O\n")
+    rows, [(line, reason)] = read(read_conll, path)
+    assert (len(rows), line) == (1, 4)
+    assert "line 2 of the sentence has 3 columns, but the file 4" in reason
+
+
 def test_lines_that_all_begin_with_a_space_have_their_tokens_behind_it(file: Write) -> None:
     path = file("a.conll", " a B-X\n   I-X\n b I-X\n\n c O\n")
     assert read(read_conll, path) == ([(1, row("a b", "B-X I-X")), (5, row("c", "O"))], [])

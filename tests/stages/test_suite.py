@@ -306,7 +306,7 @@ def test_nothing_is_told_twice(words: list[Any], command: Run) -> None:
     assert "cannot have 'layer_decay=0.6': it stands there twice" in said
 
 
-def test_a_suite_that_was_begun_before_a_setting_was_there_goes_on(
+def test_a_suite_that_was_begun_before_a_setting_or_its_model_was_noted_goes_on(
     words: list[Any], tmp_path: Path, command: Run
 ) -> None:
     only = ["--only", "qnli"]  # whose dev is missing
@@ -314,9 +314,14 @@ def test_a_suite_that_was_begun_before_a_setting_was_there_goes_on(
     (mark,) = tmp_path.rglob("suite.json")
     begun = json.loads(mark.read_text())
     del begun["settings"]["finetune"]
-    mark.write_text(json.dumps(begun))
+    noted = begun.pop("inputs")
+    mark.write_text(json.dumps({**begun, "inputs": {}}))
     ended = command(*words, *only, "--resume", "auto")
-    assert "was begun with" not in ended.err
+    assert "was begun" not in ended.err
+    noted["model"]["sha256"] = "another"
+    mark.write_text(json.dumps({**begun, "inputs": noted}))
+    said = command(*words, *only, "--resume", "auto").err
+    assert "has changed since" in said
 
 
 def test_a_seed_that_comes_apart_is_told_and_does_not_fail_its_task(

@@ -131,7 +131,7 @@ def test_the_run_and_the_scores_of_another_model_are_refused(
     assert command("export", "--model", pretrained, "--to", "bertworks", "--out", small).code == 0
     words = ["card", "--model", small, "--notes", notes, "--out", tmp_path / "card.md"]
     said = command(*words, "--run", classifier).refusal(2)
-    assert f"{classifier} is another model than {small}" in said
+    assert f"{classifier} is another model than {small}, which was not made of it" in said
     scored = ["--model", classifier, "--data", labelled["dev"], "--out", report]
     assert command("evaluate", *scored).code == 0
     assert "which is another model" in command(*words, "--scores", report).refusal(2)

@@ -146,7 +146,7 @@ def test_examples_tell_intents_and_tags() -> None:
         utterance("a", tags="B-X", intent="play"),
         utterance("a", tags="O", intent="book"),
     ]
-    options = {"num_intents": 2, "scheme": "bio", "words": "characters"}
+    options = {"num_intents": 2, "scheme": "bio", "words": "text"}
     assert learn_intents(examples) == {"labels": ["book", "play", "O", "B-X"], **options}
     task = learn_task("intent_slots", examples)
     again = make_task("intent_slots", task.labels, **json.loads(json.dumps(task.options)))

@@ -77,8 +77,11 @@ def test_where_characters_were_learned_texts_are_cut_into_them() -> None:
     learned = [of_words(*"买了iPhone14", tags="O O B I I I I I I I"), of_words("在", "第", "3")]
     assert kind_of_words(learned) == "characters"
     assert words_to_ask(TaggedExample("a 北"), "characters") == ((0, 1), (2, 3))
-    assert kind_of_words([of_words("Ada", "'s", "a"), *learned]) == "text"
-    assert kind_of_words([TaggedExample("北京")]) == kind_of_words([]) == "text"
+    whole = of_words("买", "iPhone14", "了")
+    assert kind_of_words([whole, of_words(*"今天天气很好" * 99)]) == "text"
+    assert kind_of_words([of_words("Ada", "has", "a", "b", "c"), whole]) == "text"
+    assert kind_of_words([TaggedExample("北京"), of_words("北", "京")]) == "text"
+    assert kind_of_words([]) == "text"
 
 
 def test_a_span_that_cuts_words_has_no_tags_and_is_missed() -> None:

@@ -320,7 +320,7 @@ def _refuse_strange_weights(folder: Path, known: Mapping[str, Any]) -> None:
     """Stop at weights that the manifest does not name, for they may be read in place of others."""
     found = (path for place in WEIGHTS for path in sorted(folder.glob(place)))
     for path in found:
-        if path.relative_to(folder).as_posix() not in known:
+        if path.name[0] != "." and path.relative_to(folder).as_posix() not in known:
             raise ArtifactError(
                 f"{path} is none of the files that the manifest of {folder} names, but weights are "
                 "read by such a name; remove it"

@@ -10,6 +10,8 @@ from bertworks.core.errors import ArtifactError
 from bertworks.core.file_pairs import is_pair
 from bertworks.core.shipped import shipped_models
 
+REWRITING = ("export", "import", "extend-positions", "vocab extend", "vocab shrink")
+
 
 @dataclass
 class Lineage:
@@ -43,10 +45,14 @@ class Lineage:
                 self.commands.append(before["command"])
 
 
-def names_of(folder: Path) -> list[str]:
-    """Return by which sha256 a model is named as an input: its own, and of what it was exported."""
+def names_of(folder: Path, *, through: tuple[str, ...] = ("export",)) -> list[str]:
+    """Return by which sha256 a model is named as an input: its own, and of what it was made.
+
+    That is what went through these commands to become it.
+    """
     found, manifest = [sha256_of(folder / MANIFEST)], read_manifest(folder)
-    while manifest["command"].startswith("bertworks export ") and "model" in manifest["inputs"]:
+    commands = tuple(f"bertworks {name} " for name in through)
+    while manifest["command"].startswith(commands) and "model" in manifest["inputs"]:
         told = manifest["inputs"]["model"]
         path = _place(told["path"])
         found.append(told["sha256"])

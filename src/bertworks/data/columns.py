@@ -24,8 +24,9 @@ ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
         ("gold_label",),
         (
             *("class", "category", "quality", "is_duplicate", "sentiment", "polarity", "target"),
-            *("标签", "类别", "情感", "情感倾向"),
+            *("标签", "类别"),
         ),
+        ("情感", "情感倾向"),
         ("entailment_judgment", "gold", "topic", "group"),
     ),
     "labels": (("classes", "categories", "topics", "标签"),),
@@ -45,16 +46,25 @@ ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
     "source": (
         ("src",),
         ("document", "article", "abstract", "dialogue"),
-        ("text", "sentence", "input", "content", "body", "原文", "正文", "内容"),
+        ("text", "sentence", "content", "body", "原文", "正文", "内容"),
     ),
     "target": (
         ("tgt", "reference", "references"),
         ("summary", "tldr", "highlights", "摘要"),
         ("title", "headline", "标题"),
-        ("output", "translation", "译文"),
-        ("text",),  # as predict --with-inputs names what it wrote
+        ("translation", "译文"),
     ),
 }
+# Names that alone are no header: a text may consist of them, as those of parts of a paper do.
+NEVER_ALONE = {
+    *(
+        name
+        for ours in ("label", "labels", "spans", "intent", "passage", "target")
+        for group in ALIASES[ours]
+        for name in group
+    ),
+    *("原文", "正文", "dialogue"),
+} - {name for group in ALIASES["text"] for name in group}
 WEAK_NAMES = ALIASES["text"][-1]  # which a file may have beside a text of another name
 ALIASES_OF_FORM = {
     ("score", "score"): (*ALIASES["score"], ("label",)),
@@ -115,7 +125,7 @@ def is_header(cells: Sequence[str], given: Columns, below: Sequence[Sequence[str
 
     A known name that comes again in its column is a value, such as the label `pos`.
     """
-    known = _known_names() - {"id", "first", "second"}
+    known = _known_names() - {"id", "first", "second"} - (NEVER_ALONE if len(cells) == 1 else set())
     others = [row for row in below if row != cells]  # files that were joined have it twice
     values = {pair for row in others for pair in enumerate(row)}
     folded = [_folded(cell) for at, cell in enumerate(cells) if (at, cell) not in values]

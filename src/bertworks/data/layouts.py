@@ -41,6 +41,7 @@ from bertworks.data.tables import (
     read_whole_lines,
 )
 from bertworks.data.tagged_lines import (
+    has_short_lines,
     is_conll,
     is_conllu,
     is_segmented,
@@ -172,8 +173,10 @@ def _lines(
     if form == "target":  # no layout of lines is for it, and bare lines are sources
         return open_cells(file, read_tsv, given)
     suffix = plain_suffix(file)
-    found = _line_layout(suffix, head, form, given)
-    return found or _tabbed(file, head, given, is_texts=reads_texts and suffix == ".txt")
+    is_texts = reads_texts and suffix == ".txt"
+    any_tags = form == "tags" and (not is_texts or bool(given) or has_short_lines(head))
+    found = _line_layout(suffix, head, given, any_tags=any_tags)
+    return found or _tabbed(file, head, given, is_texts=is_texts)
 
 
 def _tabbed(file: Path, head: Sequence[str], given: Columns, *, is_texts: bool) -> Table:
@@ -209,7 +212,7 @@ def _json(file: Path, head: Sequence[str]) -> Layout | Table:
 
 
 def _line_layout(
-    suffix: str, head: Sequence[str], form: str | None, given: Columns
+    suffix: str, head: Sequence[str], given: Columns, *, any_tags: bool
 ) -> Layout | None:
     """Return the layout of plain lines, or None where they are a table."""
     if suffix == ".conllu" or is_conllu(head):
@@ -225,7 +228,7 @@ def _line_layout(
             return None
     if not has_tabs and is_segmented(head):
         return SEGMENTED
-    return CONLL if is_conll(head, any_tags=form == "tags") else None
+    return CONLL if is_conll(head, any_tags=any_tags) else None
 
 
 def _layout_source(file: Path, layout: Layout, form: str | None, given: Columns) -> Source:

@@ -16,6 +16,7 @@ from bertworks.data.first_lines import read_head
 
 Rows = Iterator[tuple[int, dict[str, Any]]]
 MOST = 0.95  # of the lines of a layout are as it says; the others are bad
+LONG_WORD, LONG_TAGGED = 6, 9  # characters that words, alone or with their tags, have in the mean
 LONGEST_SENTENCE = 10_000  # lines; more without a blank one are no sentence
 CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 _OUTSIDE, _DOCUMENT = "O", "-DOCSTART-"
@@ -26,10 +27,11 @@ _OTHER_SCHEMES = {"M": "I", "L": "E", "U": "S"}  # of BMES and BILOU, as BIOES h
 def read_conll(file: Path, quarantine: Quarantine, columns: Mapping[str, str]) -> Rows:
     """Yield the sentences of a CoNLL file: its first column is the token, its last the tag."""
     at = {ours: _place(file, ours, columns[ours]) for ours in ("tokens", "tags") if ours in columns}
-    width = _width(read_head(file))
+    head = read_head(file)
+    width, indent = _width(head), _indent(head)
     for number, lines in _sentences(file, quarantine):
         width = width or _width(lines)
-        table = _conll_table(lines, width)
+        table = _conll_table(lines, width, indent=indent)
         if not table:
             continue
         _require_places(file, at, width)
@@ -96,7 +98,7 @@ def is_conllu(head: Sequence[str]) -> bool:
 def is_conll(head: Sequence[str], *, any_tags: bool) -> bool:
     """Tell whether lines are CoNLL; unless any tags will do, they must be those of spans."""
     width = _width(head)
-    lines = _conll_table(head, width)
+    lines = _conll_table(head, width, indent=_indent(head))
     is_even = [len(line) == width and " " not in line[0] for line in lines]
     if not lines or sum(is_even) < MOST * len(lines):
         return False
@@ -105,6 +107,13 @@ def is_conll(head: Sequence[str], *, any_tags: bool) -> bool:
     is_span = [bool(re.fullmatch(r"O|[BIMESLU]-\S+", tag)) for tag in tags]
     has_spans = width > 1 and sum(is_span) >= MOST * len(lines) and {*tags} != {_OUTSIDE}
     return (has_blanks or has_spans) if any_tags else (has_blanks and has_spans)
+
+
+def has_short_lines(head: Sequence[str]) -> bool:
+    """Tell whether lines are as long as words, and not as sentences."""
+    lines = [line.split() for line in head if line.strip()]
+    room = sum(LONG_WORD if len(cells) == 1 else LONG_TAGGED for cells in lines)
+    return sum(len(cell) for cells in lines for cell in cells) <= room
 
 
 def is_segmented(head: Sequence[str]) -> bool:
@@ -142,23 +151,32 @@ def _is_blank(numbered: tuple[int, str | None]) -> bool:
 
 def _width(lines: Sequence[str]) -> int:
     """Return how many columns most lines have, not counting those with a space for a token."""
-    flush = [line for line in lines if not _begins_blank(line)]
+    flush = [line for line in lines if not _begins_blank(line, _indent(lines))]
     counts = Counter(map(len, _conll_table(flush) or _conll_table(lines)))
     return counts.most_common(1)[0][0] if counts else 0
 
 
-def _conll_table(lines: Sequence[str], width: int = 0) -> list[list[str]]:
+def _conll_table(lines: Sequence[str], width: int = 0, *, indent: int = 0) -> list[list[str]]:
     """Return the cells of lines; a space where the token of a line should be is a blank token."""
     cells = ((line, _conll_cells(line)) for line in lines if line.strip())
     return [
-        ["", *found] if _begins_blank(line) and len(found) == width - 1 else found
+        ["", *found] if _begins_blank(line, indent) and len(found) == width - 1 else found
         for line, found in cells
         if found[0] != _DOCUMENT
     ]
 
 
-def _begins_blank(line: str) -> bool:
-    return line.startswith(" ") and "\t" not in line
+def _indent(lines: Sequence[str]) -> int:
+    """Return how many spaces all lines begin with, which mean nothing."""
+    return min((_num_spaces(line) for line in lines if line.strip()), default=0)
+
+
+def _begins_blank(line: str, indent: int) -> bool:
+    return _num_spaces(line) > indent and "\t" not in line
+
+
+def _num_spaces(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
 
 
 def _conll_cells(line: str) -> list[str]:

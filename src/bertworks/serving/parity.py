@@ -147,9 +147,10 @@ def _masked(predictor: Predictor, text: str) -> str:
 
 
 def _chances(predictor: Predictor, text: str) -> np.ndarray:
-    """Return the chance of every piece behind the mask of a text, by its id."""
+    """Return the chance of every piece behind the first mask of a text, by its id."""
     chances = np.zeros(predictor.tokenizer.vocab_size)
-    for candidate in predictor.fill_mask(text, num_candidates=len(chances)):
+    found = predictor.fill_mask(text, num_candidates=len(chances))
+    for candidate in found[0] if isinstance(found[0], list) else found:
         chances[candidate.id] = candidate.probability
     return chances
 

@@ -298,13 +298,16 @@ def _claim(settings: EvaluateSettings) -> None:
     if not mark.is_file():
         refuse_existing(out)
         out.mkdir(parents=True, exist_ok=True)
-        begun = {"settings": origin.settings, "inputs": {"model": name_input(settings.model)}}
-        write_at_once(mark, json.dumps(begun, indent=1))
+        told = {"settings": origin.settings, "inputs": {"model": name_input(settings.model)}}
+        write_at_once(mark, json.dumps(told, indent=1))
     elif settings.suites.resume == "never":
         raise UsageError(
             f"{out} holds a suite; go on with --resume auto, choose another --out, or remove it"
         )
-    if change := first_change(out, read_object(mark), origin, free=MAY_CHANGE):
+    begun = read_object(mark)
+    if "model" not in begun["inputs"]:  # by a version that did not note it
+        origin = Origin(settings=origin.settings)
+    if change := first_change(out, begun, origin, free=MAY_CHANGE):
         raise UsageError(change)
     if not hold(out / "lock"):
         raise UsageError(f"another process runs a suite in {out}; wait for its end")

@@ -16,7 +16,7 @@ from bertworks.core.artifact import (
     sha256_of,
 )
 from bertworks.core.errors import ArtifactError, UsageError
-from bertworks.core.lineage import Lineage, names_of
+from bertworks.core.lineage import REWRITING, Lineage, names_of
 from bertworks.core.progress import say
 from bertworks.evaluation.bias_probe import PROBES, BiasProbe, Chances, probe_bias
 from bertworks.evaluation.card_scores import read_scores
@@ -36,14 +36,13 @@ def run(settings: CardSettings) -> dict[str, Any]:
     notes = _read_notes(settings.notes)
     facts = facts_of(settings.model)
     manifest = open_artifact(settings.model, "model")
-    names = names_of(settings.model)
-    scores = read_scores(settings.scores, names)
+    scores = read_scores(settings.scores, names_of(settings.model))
     trained = settings.run or settings.model
     made = read_manifest(trained)
-    if sha256_of(trained / MANIFEST) not in names:
+    if sha256_of(trained / MANIFEST) not in names_of(settings.model, through=REWRITING):
         raise UsageError(
-            f"{trained} is another model than {settings.model}, which was not exported from it; "
-            "give the --run that made this one"
+            f"{trained} is another model than {settings.model}, which was not made of it; give the "
+            "--run that trained this one"
         )
     before = Lineage.of(made)
     for path in before.lost:

@@ -5,7 +5,8 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from bertworks.core.errors import DataError
 from bertworks.core.pieces import IGNORE
 from bertworks.core.progress import say
+from bertworks.core.scripts import WITHOUT_SPACES, kind_of
 from bertworks.data.examples import Place, TaggedExample
 from bertworks.data.packing import join_pieces
 from bertworks.data.tag_schemes import (
@@ -37,7 +39,6 @@ from bertworks.tokenizer.tokenizer import Tokenizer
 from bertworks.tokenizer.word_pieces import cut_words, find_tagged_words
 
 WordKind = Literal["text", "characters"]  # what a text without words is cut into
-NEARLY_ALL = 0.99
 FindSpans = Callable[[Sequence[str]], list[WordSpan]]
 
 
@@ -268,10 +269,23 @@ def words_to_ask(example: TaggedExample, kind: WordKind) -> tuple[Place, ...]:
 
 
 def kind_of_words(examples: Sequence[TaggedExample]) -> WordKind:
-    """Tell what words the examples of a task have: characters, where nearly all given ones are."""
-    lengths = [end - start for example in examples for start, end in example.words or ()]
-    num_single = sum(length == 1 for length in lengths)
-    return "characters" if lengths and num_single >= NEARLY_ALL * len(lengths) else "text"
+    """Tell what words the examples of a task have: as texts are cut, or their single characters.
+
+    They are characters where runs of letters and digits mostly come in single ones.
+    """
+    num_whole = num_cut = 0
+    for example in examples:
+        tokens = [example.text[start:end] for start, end in example.words or ()]
+        joins = [len(token) == 1 and _joins_others(token) for token in tokens]
+        num_cut += sum(before and after for before, after in pairwise(joins))
+        num_whole += sum(len(token) > 1 and all(map(_joins_others, token)) for token in tokens)
+    return "characters" if num_cut > num_whole else "text"
+
+
+@cache
+def _joins_others(char: str) -> bool:
+    """Tell whether a character makes a word with others like it beside it."""
+    return char.isalnum() and kind_of(char) not in WITHOUT_SPACES
 
 
 def cut_windows(
