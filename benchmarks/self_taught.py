@@ -62,22 +62,9 @@ def train_teachers(asked: argparse.Namespace) -> list[Path]:
         for seed, model in enumerate(models)
     ]
     run(commands, at_once=asked.at_once)
-    texts = [asked.folder / f"train.{asked.pair.split('-')[0]}", "--with-inputs", *BEAMS]
+    how = ("--data", languages[0], "--with-inputs", *BEAMS, "--resume", "auto")
     run(
-        [
-            [
-                "predict",
-                "--model",
-                model,
-                "--data",
-                *texts,
-                "--resume",
-                "auto",
-                "--out",
-                taught(model),
-            ]
-            for model in models
-        ],
+        [["predict", "--model", model, *how, "--out", taught(model)] for model in models],
         at_once=asked.at_once,
     )
     return models
@@ -86,7 +73,7 @@ def train_teachers(asked: argparse.Namespace) -> list[Path]:
 def train_student(asked: argparse.Namespace) -> Path:
     """Learn from the corpus and from all that teachers made of it, each pair once."""
     files = [asked.folder / f"train.{language}" for language in asked.pair.split("-")]
-    pairs = dict.fromkeys(zip(*(read_sides(file) for file in files), strict=True))
+    pairs = dict.fromkeys(zip(*map(read_lines, files), strict=True))
     for seed in range(asked.teachers):
         with taught(asked.out / f"teacher-{seed}").open(encoding="utf-8") as lines:
             pairs |= dict.fromkeys((row["source"], row["text"]) for row in map(json.loads, lines))
@@ -100,7 +87,7 @@ def train_student(asked: argparse.Namespace) -> Path:
     return model
 
 
-def read_sides(file: Path) -> list[str]:
+def read_lines(file: Path) -> list[str]:
     """Read the lines of one language."""
     return file.read_text(encoding="utf-8").removesuffix("\n").split("\n")
 

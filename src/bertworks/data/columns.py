@@ -55,16 +55,11 @@ ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
         ("translation", "译文"),
     ),
 }
-# Names that alone are no header: a text may consist of them, as those of parts of a paper do.
-NEVER_ALONE = {
-    *(
-        name
-        for ours in ("label", "labels", "spans", "intent", "passage", "target")
-        for group in ALIASES[ours]
-        for name in group
-    ),
-    *("原文", "正文", "dialogue"),
-} - {name for group in ALIASES["text"] for name in group}
+# What a header of one column may name: something to read. Other names may be a text, as those of
+# the parts of a paper are.
+ALONE = {"text", "tokens", "question", "source"} | {
+    *chain(*ALIASES["text"], *ALIASES["tokens"], *ALIASES["question"], *ALIASES["source"][:2])
+}
 WEAK_NAMES = ALIASES["text"][-1]  # which a file may have beside a text of another name
 ALIASES_OF_FORM = {
     ("score", "score"): (*ALIASES["score"], ("label",)),
@@ -125,7 +120,7 @@ def is_header(cells: Sequence[str], given: Columns, below: Sequence[Sequence[str
 
     A known name that comes again in its column is a value, such as the label `pos`.
     """
-    known = _known_names() - {"id", "first", "second"} - (NEVER_ALONE if len(cells) == 1 else set())
+    known = _known_names() - {"id", "first", "second"} if len(cells) > 1 else ALONE
     others = [row for row in below if row != cells]  # files that were joined have it twice
     values = {pair for row in others for pair in enumerate(row)}
     folded = [_folded(cell) for at, cell in enumerate(cells) if (at, cell) not in values]

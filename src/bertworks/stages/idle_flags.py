@@ -37,7 +37,6 @@ OF_PRETRAIN = {
     "short_share": Companion("--short-longest", lambda s, _: s.short_longest is not None),
     "causal_share": _objective("next_piece"),
     "generator_size": _objective("replaced_token"),
-    "shared_table": _objective("replaced_token"),
     "decay": STABLE,
     "attention_dropout": ATTENTION,
 }

@@ -2,7 +2,6 @@
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -25,7 +24,7 @@ from bertworks.tasks.tagged_words import (
     LabelNumbers,
     TagScores,
     TagSet,
-    WordKind,
+    TextWords,
     cut_windows,
     join_rows,
     kind_of_words,
@@ -54,14 +53,13 @@ class IntentSlots:
         name: str = kind,
         num_intents: int = 1,
         scheme: Scheme | None = None,
-        words: WordKind = "text",
+        words: TextWords = "text",
         dropout: float | None = None,
     ) -> None:
         self.name = name
         self.labels = tuple(labels)
         self.intents = self.labels[:num_intents]
-        self.tag_set = TagSet(self.labels[num_intents:], scheme)
-        self.words = words
+        self.tag_set = TagSet(self.labels[num_intents:], scheme, words)
         self.options: Options = {
             "num_intents": num_intents,
             "scheme": self.tag_set.scheme,
@@ -72,13 +70,13 @@ class IntentSlots:
 
     def blinded(self, example: TaggedExample) -> TaggedExample:
         """Return an example whose words its spans do not tell."""
-        return replace(example, words=words_to_ask(example, self.words))
+        return self.tag_set.blinded(example)
 
     def features(
         self, example: TaggedExample, tokenizer: Tokenizer, *, longest: int
     ) -> list[Features]:
         """Ask for the intent in every window, and for the tag of every word in one."""
-        words = words_to_learn(example, self.words)
+        words = words_to_learn(example, self.tag_set.words)
         tags = self.tag_set.values(example, words)
         tags = np.where(tags == IGNORE, IGNORE, tags + len(self.intents))
         intent = IGNORE if example.intent is None else self._intent_numbers.of(example.intent)
@@ -132,7 +130,7 @@ class IntentSlots:
         rows = join_rows(
             [rows[1:, num_intents:] for rows in logits], [window.note for window in windows]
         )
-        tagged = self.tag_set.decode(example.text, words_to_ask(example, self.words), rows)
+        tagged = self.tag_set.decode(example.text, words_to_ask(example, self.tag_set.words), rows)
         return {
             "intent": self.intents[int(chances.argmax())],
             "probability": float(chances.max()),
@@ -143,21 +141,20 @@ class IntentSlots:
 
     def scorer(self) -> "UtteranceScorer":
         """Return what counts utterances of which all is right."""
-        return UtteranceScorer(self.tag_set, self.words)
+        return UtteranceScorer(self.tag_set)
 
 
 class UtteranceScorer:
     """Counts utterances of which intent and all tags are right, intents, and slots."""
 
-    def __init__(self, tag_set: TagSet, words: WordKind) -> None:
+    def __init__(self, tag_set: TagSet) -> None:
         self._tag_set = tag_set
-        self._words: WordKind = words
         self._slots = TagScores(slots_of(tag_set))
         self._is_whole, self._is_intent = array("b"), array("b")
 
     def add(self, example: TaggedExample, answer: Answer) -> Verdict:
         """Count one utterance."""
-        words = words_to_ask(example, self._words)
+        words = words_to_ask(example, self._tag_set.words)
         gold = self._tag_set.gold(example, words) or []
         beyond = self._tag_set.beyond(example, words)
         is_intent = answer["intent"] == example.intent

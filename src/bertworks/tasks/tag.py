@@ -2,7 +2,6 @@
 
 import operator
 from collections.abc import Sequence
-from dataclasses import replace
 
 from torch import Tensor, nn
 from torch.nn import functional
@@ -20,7 +19,7 @@ from bertworks.tasks.statistic import Statistic
 from bertworks.tasks.tagged_words import (
     TagScores,
     TagSet,
-    WordKind,
+    TextWords,
     cut_windows,
     join_rows,
     kind_of_words,
@@ -45,13 +44,12 @@ class Tag:
         name: str = kind,
         scheme: Scheme | None = None,
         crf: bool = False,
-        words: WordKind = "text",
+        words: TextWords = "text",
         dropout: float | None = None,
     ) -> None:
         self.name = name
         self.labels = tuple(labels)
-        self.tag_set = TagSet(self.labels, scheme)
-        self.words = words
+        self.tag_set = TagSet(self.labels, scheme, words)
         self.options: Options = {
             "scheme": self.tag_set.scheme,
             "crf": crf,
@@ -61,13 +59,13 @@ class Tag:
 
     def blinded(self, example: TaggedExample) -> TaggedExample:
         """Return an example whose words its spans do not tell."""
-        return replace(example, words=words_to_ask(example, self.words))
+        return self.tag_set.blinded(example)
 
     def features(
         self, example: TaggedExample, tokenizer: Tokenizer, *, longest: int
     ) -> list[Features]:
         """Ask for the tag of every word at its first piece, in one window each."""
-        words = words_to_learn(example, self.words)
+        words = words_to_learn(example, self.tag_set.words)
         values = self.tag_set.values(example, words)
         made = []
         for number, window in enumerate(cut_windows(example, words, tokenizer, longest=longest)):
@@ -109,7 +107,7 @@ class Tag:
     ) -> Answer:
         """Return the tags that are best together, and where their spans lie in the text."""
         rows = join_rows(logits, [window.note for window in windows])
-        tagged = self.tag_set.decode(example.text, words_to_ask(example, self.words), rows)
+        tagged = self.tag_set.decode(example.text, words_to_ask(example, self.tag_set.words), rows)
         answer: Answer = {
             "tags": tagged.tags,
             "tokens": tagged.tokens,
@@ -119,20 +117,19 @@ class Tag:
 
     def scorer(self) -> "TagScorer":
         """Return what counts right spans and tags."""
-        return TagScorer(self.tag_set, self.words)
+        return TagScorer(self.tag_set)
 
 
 class TagScorer:
     """Counts spans and tags that are right; a text is right when all its tags are."""
 
-    def __init__(self, tag_set: TagSet, words: WordKind) -> None:
+    def __init__(self, tag_set: TagSet) -> None:
         self._tag_set = tag_set
-        self._words: WordKind = words
         self._scores = TagScores(single_words if tag_set.scheme == "plain" else find_spans)
 
     def add(self, example: TaggedExample, answer: Answer) -> Verdict:
         """Count the tags of one text."""
-        words = words_to_ask(example, self._words)
+        words = words_to_ask(example, self._tag_set.words)
         gold = self._tag_set.gold(example, words) or []
         beyond = self._tag_set.beyond(example, words)
         given, chances = answer["tags"], answer["probabilities"]

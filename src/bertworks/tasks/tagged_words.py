@@ -4,7 +4,7 @@ import operator
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any, Literal
@@ -38,7 +38,7 @@ from bertworks.tasks.task import Parts
 from bertworks.tokenizer.tokenizer import Tokenizer
 from bertworks.tokenizer.word_pieces import cut_words, find_tagged_words
 
-WordKind = Literal["text", "characters"]  # what a text without words is cut into
+TextWords = Literal["text", "characters"]  # what a text without words is cut into
 FindSpans = Callable[[Sequence[str]], list[WordSpan]]
 
 
@@ -79,14 +79,21 @@ class Tagged:
 
 
 class TagSet:
-    """The tags that a model knows, and how they speak of spans."""
+    """The tags that a model knows, how they speak of spans, and what words get them."""
 
-    def __init__(self, tags: Sequence[str], scheme: Scheme | None) -> None:
+    def __init__(
+        self, tags: Sequence[str], scheme: Scheme | None, words: TextWords = "text"
+    ) -> None:
         self.tags = tuple(tags)
+        self.words: TextWords = words
         self.scheme: Scheme = scheme or find_scheme(tags)
         if self.scheme != "plain" and self.scheme not in LETTERS:
             raise DataError(f"the scheme {scheme!r} of tags is not known; known: {list(LETTERS)}")
         self._numbers = LabelNumbers(self.tags, "tag")
+
+    def blinded(self, example: TaggedExample) -> TaggedExample:
+        """Return an example whose words its spans do not tell."""
+        return replace(example, words=words_to_ask(example, self.words))
 
     def gold(self, example: TaggedExample, words: Sequence[Place]) -> list[str] | None:
         """Return the tags that the words of an example should get, where they are known."""
@@ -252,14 +259,14 @@ class TagScores:
         return counts
 
 
-def words_to_learn(example: TaggedExample, kind: WordKind) -> tuple[Place, ...]:
+def words_to_learn(example: TaggedExample, kind: TextWords) -> tuple[Place, ...]:
     """Return the words of an example as given, or as its text tells, cut where spans end."""
     if example.words is not None:
         return example.words
     return cut_at_spans(words_to_ask(example, kind), example.spans or ())
 
 
-def words_to_ask(example: TaggedExample, kind: WordKind) -> tuple[Place, ...]:
+def words_to_ask(example: TaggedExample, kind: TextWords) -> tuple[Place, ...]:
     """Return the words of an example as given, or as its text alone tells."""
     if example.words is not None:
         return example.words
@@ -268,7 +275,7 @@ def words_to_ask(example: TaggedExample, kind: WordKind) -> tuple[Place, ...]:
     return tuple(find_tagged_words(example.text))
 
 
-def kind_of_words(examples: Sequence[TaggedExample]) -> WordKind:
+def kind_of_words(examples: Sequence[TaggedExample]) -> TextWords:
     """Tell what words the examples of a task have: as texts are cut, or their single characters.
 
     They are characters where runs of letters and digits mostly come in single ones.
