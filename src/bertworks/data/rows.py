@@ -10,7 +10,7 @@ from bertworks.core.quarantine import Quarantine
 from bertworks.data.cells import arrange
 from bertworks.data.columns import Columns
 from bertworks.data.forms import COLUMNS, FORMS, ORIGINS, make_example
-from bertworks.data.layouts import open_source, open_table, tell_form
+from bertworks.data.sources import open_source, open_table, tell_form
 from bertworks.data.tables import UNEVEN, Rows
 
 REMEDY = "mend the file, or name its columns with --columns"
