@@ -1,6 +1,7 @@
 """A person sees a bar on a terminal and plain lines elsewhere."""
 
 import io
+import subprocess
 import sys
 
 import pytest
@@ -83,3 +84,26 @@ def test_a_muted_process_tells_only_its_errors(
         meter.advance(7)
     say("what went wrong", is_error=True)
     assert capsys.readouterr().err == "what went wrong\n"
+
+
+def test_work_goes_on_when_nobody_reads_what_it_says() -> None:
+    code = (
+        "import sys, time\n"
+        "from bertworks.core.progress import progress, say\n"
+        "say('first'); sys.stdin.readline()\n"
+        "with progress('work', total=3, unit='steps') as meter:\n"
+        "    say('second'); say('third'); meter.advance(3)\n"
+        "print('done')\n"
+    )
+    pipe = subprocess.PIPE
+    work = subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=pipe)
+    assert work.stderr is not None
+    assert work.stderr.readline() == b"first\n"
+    work.stderr.close()
+    assert work.stdin is not None
+    assert work.stdout is not None
+    work.stdin.write(b"\n")
+    work.stdin.close()
+    assert work.stdout.read() == b"done\n"
+    work.stdout.close()
+    assert work.wait() == 0

@@ -28,10 +28,16 @@ class SilentMeter:
 
 
 def say(message: str, *, is_error: bool = False) -> None:
-    """Write one line for the person at the screen; results go to standard output instead."""
+    """Write one line for the person at the screen; results go to standard output instead.
+
+    A screen that is gone (a pipe nobody reads, a lost connection) is no reason to end the work.
+    """
     if is_error or not _is_muted:
-        sys.stderr.write(message + "\n")
-        sys.stderr.flush()
+        try:
+            sys.stderr.write(message + "\n")
+            sys.stderr.flush()
+        except OSError:
+            mute()
 
 
 def mute() -> None:
