@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT: the step at hand is saved, the exit code tells, nothing is lost."""
+"""SIGTERM, SIGINT and SIGHUP: the step at hand is saved, the exit code tells, nothing is lost."""
 
 import os
 import random
@@ -16,7 +16,7 @@ import bertworks
 from bertworks.training.run import whole_checkpoints
 
 SOURCES = Path(bertworks.__file__).parents[1]
-EXIT_CODES = {signal.SIGTERM: 143, signal.SIGINT: 130}
+EXIT_CODES = {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGHUP: 129}
 Words = Callable[..., list[str]]
 Whole = Callable[..., Path]
 IsSame = Callable[[Path, Path], bool]

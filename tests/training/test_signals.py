@@ -9,7 +9,7 @@ import pytest
 from bertworks.training.signals import heeded_signals
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_is_collected_and_the_handler_before_comes_back(number: int) -> None:
     before = signal.getsignal(number)
     with heeded_signals() as received:
@@ -43,3 +43,14 @@ def test_a_thread_collects_none_and_does_not_fail() -> None:
     thread.start()
     thread.join()
     assert found == [[]]
+
+
+def test_a_signal_that_is_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        with heeded_signals() as received:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert received == []
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)

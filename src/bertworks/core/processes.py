@@ -1,6 +1,7 @@
 """Work that is spread over processes and comes back in order."""
 
 import os
+import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -14,6 +15,10 @@ from bertworks.core.errors import BertworksError
 A = TypeVar("A")
 B = TypeVar("B")
 IN_FLIGHT = 3  # per process: memory stays bounded when reading is faster than the work
+
+
+# What a scheduler, a person at a terminal and the end of a connection send to all processes.
+ASK_FOR_END = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def map_in_order(

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from bertworks.core.batch import Batch
 from bertworks.core.errors import BertworksError
-from bertworks.core.processes import end_with_parent
+from bertworks.core.processes import ASK_FOR_END, end_with_parent
 
 
 class Batches(Protocol):
@@ -133,6 +133,6 @@ def _depend_on_the_loop(worker: int) -> None:
 
     A worker that lives longer keeps open what connects its process with others.
     """
-    for name in (signal.SIGTERM, signal.SIGINT):
+    for name in ASK_FOR_END:
         signal.signal(name, signal.SIG_IGN)
     end_with_parent()
