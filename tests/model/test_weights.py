@@ -599,3 +599,10 @@ def test_weights_that_cannot_be_rounded_stay_as_they_are(tmp_path: Path, weights
     with pytest.raises(ArtifactError, match=r"encoder\.weight holds numbers that are not finite"):
         round_weights(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [WEIGHTS]
+
+
+def test_weights_may_be_read_by_those_who_may_read_the_files_beside_them(tmp_path: Path) -> None:
+    beside = tmp_path / "config.json"
+    beside.write_text("{}")
+    write_tensors(tmp_path / "a.safetensors", {"w": torch.ones(3)})
+    assert (tmp_path / "a.safetensors").stat().st_mode == beside.stat().st_mode

@@ -180,10 +180,13 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """Write a safetensors file."""
+    """Write a safetensors file, which may be read by those who may read the files beside it."""
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    path.touch()
+    mode = path.stat().st_mode  # by the umask; the library makes a file for its owner alone
     try:
         save_file(whole, path, metadata={"format": "pt"})
+        path.chmod(mode)
     except SafetensorError as error:  # a full disk, for one
         raise OSError(f"{path.name}: {error}") from error
 
