@@ -4,6 +4,7 @@ import io
 import json
 import random
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -66,6 +67,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if HAS_HYPOTHESIS or config.option.markexpr != "gpu" or collection_path.suffix != ".py":
         return None
     return "hypothesis" in collection_path.read_text(encoding="utf-8") or None
+
+
+@pytest.fixture
+def hears_signals() -> Iterator[None]:
+    """Hear what a shell in the background, or nohup, has the whole suite ignore."""
+    told = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in told.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

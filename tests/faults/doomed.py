@@ -252,8 +252,9 @@ def keep_ledger(file: Path) -> None:
 def live(order: dict[str, Any]) -> None:
     """Run the command in this process, which is a fork, with its fault."""
     os.setpgid(0, 0)
-    # Shells let what they start in the background ignore it.
+    # Shells let what they start in the background ignore the first, nohup the second.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     said = os.open(order["said"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for handle in (1, 2):
         os.dup2(said, handle)

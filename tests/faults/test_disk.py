@@ -237,6 +237,7 @@ def is_durable(events: list[str]) -> bool:
         "sync counters.json",
         "sync model.safetensors",
         "sync optimizer.safetensors",
+        "sync time.json",
         "sync manifest.json",
         "sync .step-00000001",
         "rename .step-00000001 step-00000001",

@@ -18,7 +18,7 @@ from bertworks.training.run import whole_checkpoints
 
 SOURCES = Path(bertworks.__file__).parents[1]
 CHECKPOINT_EVERY = 3
-SYNCS_PER_SAVE = 7
+SYNCS_PER_SAVE = 8
 Words = Callable[..., list[str]]
 Whole = Callable[..., Path]
 Outcome = Callable[[Path], dict[str, str]]

@@ -15,6 +15,7 @@ import pytest
 import bertworks
 from bertworks.training.run import whole_checkpoints
 
+pytestmark = pytest.mark.usefixtures("hears_signals")
 SOURCES = Path(bertworks.__file__).parents[1]
 EXIT_CODES = {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGHUP: 129}
 Words = Callable[..., list[str]]

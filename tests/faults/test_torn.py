@@ -16,7 +16,13 @@ from bertworks.core import artifact
 from bertworks.core.artifact import is_whole
 from bertworks.training.run import whole_checkpoints
 
-FILES = ("counters.json", "manifest.json", "model.safetensors", "optimizer.safetensors")
+FILES = (
+    "counters.json",
+    "manifest.json",
+    "model.safetensors",
+    "optimizer.safetensors",
+    "time.json",
+)
 NUM_CUTS, NUM_FLIPS = 20, 100
 Words = Callable[..., list[str]]
 Whole = Callable[..., Path]

@@ -523,6 +523,10 @@ def test_a_run_whose_newest_checkpoint_is_torn_goes_on_from_the_one_before(
     assert f"warning: checkpoint {newest} is passed over" in ended.err
     assert "resuming after step 4" in ended.err
     assert made(out) == made(pretrained)
+    speed = json.loads((out / "report.json").read_text())["speed"]
+    assert speed["counts"] == {"steps": 6}  # in both processes
+    before = json.loads((whole_checkpoints(out)[0] / "time.json").read_text())
+    assert speed["seconds"] > before["seconds"] > 0
 
 
 def test_an_unfinished_run_is_continued_only_when_that_is_asked_for(

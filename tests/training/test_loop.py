@@ -26,11 +26,12 @@ from bertworks.core.settings import Ramp
 from bertworks.data.loader import Batches
 from bertworks.model.weights import read_tensors
 from bertworks.tasks.task import TaskModel
+from bertworks.training.descent import Descent
 from bertworks.training.health import MOST_BAD_IN_A_ROW
 from bertworks.training.log import read_log
 from bertworks.training.loop import train
 from bertworks.training.optimizer import make_optimizer
-from bertworks.training.pace import Budget
+from bertworks.training.pace import Budget, Spent
 from bertworks.training.plan import Evaluation, TrainingPlan
 from bertworks.training.run import Run, whole_checkpoints
 from bertworks.training.saver import Saver
@@ -808,6 +809,7 @@ def test_a_resume_that_forgets_the_seed_of_dropout_would_be_noticed(
     assert all(a != b for a, b in zip(same[:2], forgetful[:2], strict=True))
 
 
+@pytest.mark.usefixtures("hears_signals")
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["SIGTERM", "SIGINT"]
 )
@@ -1003,7 +1005,7 @@ def test_a_run_with_a_budget_ends_in_time_with_its_rate_come_down(
         times.append((step, batches.now))
         return Evaluation(0.0, {})
 
-    budget = Budget(40.0, clock=batches.clock)
+    budget = Budget(seconds=40.0, clock=batches.clock)
     plan = replace(
         PLAN,
         steps=None,
@@ -1021,7 +1023,7 @@ def test_a_run_with_a_budget_ends_in_time_with_its_rate_come_down(
     assert rates[-1] < 0.05 * PLAN.lr
     last = whole_checkpoints(run.folder)[-1]
     assert last.name == f"step-{at.step:08d}"
-    assert json.loads((last / "counters.json").read_text())["seconds"] == times[-1][1]
+    assert json.loads((last / "time.json").read_text())["seconds"] == times[-1][1]
 
 
 def test_a_run_with_a_budget_goes_on_with_what_is_left(
@@ -1030,7 +1032,7 @@ def test_a_run_with_a_budget_goes_on_with_what_is_left(
     def go(name: str, crash: int | None) -> int:
         inner = make_batches() if crash is None else CrashingBatches(make_batches(), before=crash)
         batches = SlowBatches(inner, seconds=1.0)
-        budget = Budget(30.0, clock=batches.clock)
+        budget = Budget(seconds=30.0, clock=batches.clock)
         plan = replace(PLAN, steps=None, budget=budget, schedule=Schedule(), checkpoint_every=4)
         run = make_run(name, resume=True)
         return train(make_model(), batches, plan, run=run, machine=machine).step
@@ -1043,11 +1045,27 @@ def test_a_run_with_a_budget_goes_on_with_what_is_left(
     assert go("stopped", None) == go("stopped", None)  # nothing is left
 
 
+def test_a_run_by_steps_knows_what_it_took_in_all_its_processes(
+    make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun, machine: Machine
+) -> None:
+    plan = replace(PLAN, checkpoint_every=1)
+    crashing = CrashingBatches(make_batches(), before=2)
+    with pytest.raises(CrashError):
+        train(make_model(), crashing, plan, run=make_run(), machine=machine)
+    run, model = make_run(resume=True), make_model()
+    descent = Descent(model, plan)
+    at = descent.restore(run)
+    assert 0 < at.spent.seconds < 60
+    run.write(descent.state(), replace(at, step=2, spent=Spent(1000.0)))
+    at = train(make_model(), make_batches(), plan, run=make_run(resume=True), machine=machine)
+    assert 1000 < at.spent.seconds < 1060
+
+
 def test_workers_make_batches_for_as_long_as_the_budget_lasts(
     make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun, machine: Machine
 ) -> None:
     ticks = iter(range(10_000))
-    budget = Budget(60.0, clock=lambda: float(next(ticks)))
+    budget = Budget(seconds=60.0, clock=lambda: float(next(ticks)))
     plan = replace(PLAN, steps=None, budget=budget, schedule=Schedule(), workers=2)
     at = train(make_model(), make_batches(), plan, run=make_run(), machine=machine)
     assert 3 < at.step < 60

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertworks.core.errors import UsageError
-from bertworks.training.pace import SECONDS_TO_CLOSE, Budget, Pace, seconds_of
+from bertworks.training.pace import SECONDS_TO_CLOSE, Budget, Pace, Spent, seconds_of
 from bertworks.training.schedule import Schedule
 
 
@@ -56,15 +56,15 @@ def test_a_run_by_steps_never_looks_at_the_clock() -> None:
     assert [pace.is_last(step) for step in (1, 6, 7)] == [False, False, True]
     assert [pace.goes_on_after(step) for step in (0, 6, 7)] == [True, True, False]
     assert [pace.share(step) for step in (0, 7)] == [0, 1]
-    assert (pace.seconds, pace.note(), pace.wants("save")) == (0.0, "", False)
+    assert (pace.spent.unready, pace.note(), pace.wants("save")) == (0.0, "", False)
 
 
 def test_a_budget_starts_when_it_is_made() -> None:
     clock = Clock()
-    budget = Budget(60.0, clock=clock)
+    budget = Budget(seconds=60.0, clock=clock)
     clock.now += 7
     assert budget.spent() == 7
-    assert Pace(steps=None, budget=budget, already=20).seconds == 27
+    assert Pace(steps=None, budget=budget, before=Spent(20)).seconds == 27
 
 
 @given(
@@ -77,7 +77,7 @@ def test_a_run_ends_in_time_and_wastes_little_of_it(
     seconds: int, step_time: float, evaluation: float, already: float
 ) -> None:
     clock = Clock()
-    pace = Pace(steps=None, budget=Budget(seconds, clock=clock), already=already)
+    pace = Pace(steps=None, budget=Budget(seconds=seconds, clock=clock), before=Spent(already))
     run_through(pace, clock, step_time=step_time * seconds / 100, evaluation=evaluation)
     spent = already + clock.now - 1000
     assert spent <= seconds + 1e-6
@@ -86,7 +86,7 @@ def test_a_run_ends_in_time_and_wastes_little_of_it(
 
 def test_a_run_that_does_not_measure_its_end_would_be_late() -> None:
     clock = Clock()
-    pace = Pace(steps=None, budget=Budget(100, clock=clock))
+    pace = Pace(steps=None, budget=Budget(seconds=100, clock=clock))
     run_through(pace, clock, step_time=0.5, evaluation=0.0)
     clock.now += 2 * 10  # an evaluation that nobody had timed
     assert clock.now - 1000 > 100
@@ -94,7 +94,7 @@ def test_a_run_that_does_not_measure_its_end_would_be_late() -> None:
 
 def test_a_first_step_that_takes_long_does_not_end_the_run() -> None:
     clock = Clock()
-    pace = Pace(steps=None, budget=Budget(100, clock=clock))
+    pace = Pace(steps=None, budget=Budget(seconds=100, clock=clock))
     pace.rate(1)
     clock.now += 60
     assert not pace.is_last(1)
@@ -107,7 +107,9 @@ def test_a_first_step_that_takes_long_does_not_end_the_run() -> None:
 def test_the_rate_has_come_down_when_the_time_is_over(schedule: str) -> None:
     clock = Clock()
     pace = Pace(
-        steps=None, budget=Budget(1000, clock=clock), schedule=Schedule(name=schedule, warmup=100.0)
+        steps=None,
+        budget=Budget(seconds=1000, clock=clock),
+        schedule=Schedule(name=schedule, warmup=100.0),
     )
     rates = []
     while not pace.has_ended:
@@ -123,7 +125,9 @@ def test_the_rate_has_come_down_when_the_time_is_over(schedule: str) -> None:
 
 def test_what_is_prepared_does_not_use_up_the_rise_of_the_rate() -> None:
     clock = Clock()
-    pace = Pace(steps=None, budget=Budget(1000, clock=clock), schedule=Schedule(warmup=20.0))
+    pace = Pace(
+        steps=None, budget=Budget(seconds=1000, clock=clock), schedule=Schedule(warmup=20.0)
+    )
     clock.now += 50  # shards are opened
     rates = [pace.rate(1)]
     clock.now += 40  # kernels are compiled
@@ -138,7 +142,7 @@ def test_what_is_prepared_does_not_use_up_the_rise_of_the_rate() -> None:
 
 def test_a_first_step_that_takes_all_the_time_is_the_last() -> None:
     clock = Clock()
-    pace = Pace(steps=None, budget=Budget(9, clock=clock), schedule=Schedule(warmup=2.0))
+    pace = Pace(steps=None, budget=Budget(seconds=9, clock=clock), schedule=Schedule(warmup=2.0))
     assert (pace.rate(1), pace.share(1)) == (0, 0)
     clock.now += 9 - SECONDS_TO_CLOSE
     assert pace.is_last(1)
@@ -147,16 +151,43 @@ def test_a_first_step_that_takes_all_the_time_is_the_last() -> None:
 
 def test_a_resumed_run_goes_on_with_what_was_left() -> None:
     clock = Clock()
-    pace = Pace(steps=None, budget=Budget(100, clock=clock), already=60)
+    pace = Pace(steps=None, budget=Budget(seconds=100, clock=clock), before=Spent(60))
     steps = run_through(pace, clock, step_time=1.0)
     assert 36 <= steps <= 40
-    late = Pace(steps=None, budget=Budget(100, clock=clock), already=99.5)
+    late = Pace(steps=None, budget=Budget(seconds=100, clock=clock), before=Spent(99.5))
     assert not late.goes_on_after(7)
+
+
+def test_a_resumed_run_goes_on_with_the_rate_that_it_had() -> None:
+    """What the second process opens and compiles is no part of the way of the rate either."""
+    schedule, clock = Schedule(warmup=200.0), Clock()
+    first = Pace(steps=None, budget=Budget(seconds=1000, clock=clock), schedule=schedule)
+    clock.now += 90  # shards are opened, kernels compiled
+    first.rate(1)
+    clock.now += 10
+    first.is_last(1)
+    clock.now += 50
+    stopped, rate, share = first.spent, first.rate(2), first.share(2)
+    assert stopped == Spent(150, 100)
+    assert rate == pytest.approx(0.25)
+
+    second = Pace(
+        steps=None, budget=Budget(seconds=1000, clock=clock), schedule=schedule, before=stopped
+    )
+    clock.now += 40
+    assert second.rate(3) == pytest.approx(rate)
+    clock.now += 20
+    second.is_last(3)
+    assert second.rate(4) == pytest.approx(rate)
+    assert second.spent == Spent(210, 160)
+    assert second.share(4) == pytest.approx(share * (899 / 839))  # there is as much less to come
+    clock.now += 10
+    assert second.rate(5) == pytest.approx(rate + 10 / 200)
 
 
 def test_the_longest_work_counts_but_for_the_first_which_also_prepares() -> None:
     clock = Clock()
-    pace = Pace(steps=None, budget=Budget(100, clock=clock))
+    pace = Pace(steps=None, budget=Budget(seconds=100, clock=clock))
     ends = []
     for seconds in (30, 2, 5, 3):
         with pace.timing("evaluation"):
@@ -170,7 +201,7 @@ def test_what_is_rehearsed_is_done_again_where_the_first_time_compiles(
     compiles: bool, left_for_it: int
 ) -> None:
     clock, taken = Clock(), iter((30, 2))
-    pace = Pace(steps=None, budget=Budget(100, clock=clock))
+    pace = Pace(steps=None, budget=Budget(seconds=100, clock=clock))
 
     def evaluate() -> None:
         clock.now += next(taken)
@@ -182,7 +213,7 @@ def test_what_is_rehearsed_is_done_again_where_the_first_time_compiles(
 
 def test_under_a_budget_work_is_wanted_until_it_was_timed() -> None:
     clock = Clock()
-    pace = Pace(steps=None, budget=Budget(100, clock=clock))
+    pace = Pace(steps=None, budget=Budget(seconds=100, clock=clock))
     assert pace.wants("save")
     with pace.timing("save"):
         clock.now += 3

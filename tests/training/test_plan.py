@@ -1,7 +1,7 @@
 """A plan says what a run is asked to do."""
 
 from bertworks.core.settings import Ramp
-from bertworks.training.pace import Budget
+from bertworks.training.pace import Budget, Spent
 from bertworks.training.plan import TrainingPlan
 from bertworks.training.schedule import Schedule
 
@@ -16,10 +16,10 @@ def test_weights_move_over_the_run_and_those_not_named_are_left_out() -> None:
 
 
 def test_the_pace_goes_by_steps_or_by_the_budget() -> None:
-    by_steps = TrainingPlan(steps=5, lr=0.1, schedule=COSINE).pace(already=0.0)
+    by_steps = TrainingPlan(steps=5, lr=0.1, schedule=COSINE).pace(Spent())
     assert (by_steps.steps, by_steps.end, by_steps.rate(1)) == (5, 6, 0.5)
-    budget = Budget(60.0, clock=lambda: 7.0)
-    by_time = TrainingPlan(budget=budget, lr=0.1, schedule=Schedule(warmup=20.0)).pace(already=10.0)
+    budget = Budget(seconds=60.0, clock=lambda: 7.0)
+    by_time = TrainingPlan(budget=budget, lr=0.1, schedule=Schedule(warmup=20.0)).pace(Spent(10.0))
     assert (by_time.steps, by_time.seconds, by_time.rate(1)) == (None, 10.0, 0.5)
 
 

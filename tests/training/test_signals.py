@@ -8,6 +8,8 @@ import pytest
 
 from bertworks.training.signals import heeded_signals
 
+pytestmark = pytest.mark.usefixtures("hears_signals")
+
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_is_collected_and_the_handler_before_comes_back(number: int) -> None:

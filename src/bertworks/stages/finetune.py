@@ -1,6 +1,5 @@
 """finetune: a pre-trained model and labelled examples -> a fine-tuned model."""
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,6 +39,7 @@ from bertworks.tokenizer.piece_dropout import PieceDropout
 from bertworks.tokenizer.tokenizer import Tokenizer
 from bertworks.training.log import read_log
 from bertworks.training.loop import train
+from bertworks.training.pace import Stopwatch
 from bertworks.training.plan import TrainingPlan
 from bertworks.training.run import Counters, Run, is_finished, refuse_taken
 
@@ -83,7 +83,6 @@ def _run_once(settings: FinetuneSettings, sources: Sequence[TaskSource]) -> dict
     floors = Floors.of(ready.scores)
     running = Run(settings.out, origin=origin, resume=settings.resume == "auto")
     _tell_aside(ready.set_aside, settings.out)
-    started = time.monotonic()
     at = train(
         ready.opened.model,
         ready.batches,
@@ -92,17 +91,19 @@ def _run_once(settings: FinetuneSettings, sources: Sequence[TaskSource]) -> dict
         machine=machine,
         evaluate=ready.scores.score,
     )
+    scoring = Stopwatch()
     _tell_early_end(ready.plan, at)
     ready.scores.tune()
     told, shown = _last_scores(ready.learned, ready.scores, floors)
-    work = _work(ready.batches, first=running.resumed_after, last=at.step)
+    seconds = at.spent.seconds + scoring.spent()
+    work = {"steps": at.step, "examples": ready.batches.num_seen(at.step)}
     report = training_report(
         f"Fine-tuning of {settings.model.name}",
         shown,
         course_of(read_log(settings.out), best_step=at.best_step),
         last=[
             *_data_parts(ready.learned, origin),
-            Speed.of(machine, time.monotonic() - started, work),
+            Speed.of(machine, seconds, work),
             again(origin),
         ],
     )
@@ -114,7 +115,7 @@ def _run_once(settings: FinetuneSettings, sources: Sequence[TaskSource]) -> dict
         "model": str(settings.out),
         "task": ", ".join(one.task.name for one in ready.learned),
         "best_epoch": at.best_step / ready.batches.steps_per_epoch,
-        "seconds": time.monotonic() - started,
+        "seconds": at.spent.seconds + scoring.spent(),
         "bad_rows": ready.set_aside.num_bad,
         **{f"dev_{name}": value for name, value in told["dev"].items()},
         "intervals": range_rows(told["dev_intervals"]),
@@ -247,11 +248,6 @@ def _last_scores(
     if len(learned) > 1:
         told |= {"dev_floors": floors.of_tasks, "collapsed_tasks": fallen}
     return told, dev_parts(scores, galleries)
-
-
-def _work(batches: ExampleBatches | MixedBatches, *, first: int, last: int) -> dict[str, float]:
-    """Return what was done since the run began or went on."""
-    return {"steps": last - first, "examples": batches.num_seen(last) - batches.num_seen(first)}
 
 
 def _input_name(source: TaskSource, part: str) -> str:

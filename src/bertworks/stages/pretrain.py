@@ -1,6 +1,5 @@
 """pretrain: token shards -> a pre-trained model."""
 
-import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +28,7 @@ from bertworks.tasks.objectives import read_objectives
 from bertworks.tokenizer.tokenizer import Tokenizer
 from bertworks.training.log import read_log
 from bertworks.training.loop import train
-from bertworks.training.pace import Budget
+from bertworks.training.pace import Budget, Stopwatch
 from bertworks.training.plan import TrainingPlan
 from bertworks.training.run import Run, is_finished, refuse_taken
 from bertworks.training.sharding import whole
@@ -65,20 +64,20 @@ def _run(settings: PretrainSettings, crew: Crew) -> dict[str, Any]:
     model, judge = ready.model, ready.judge
     training = Run(settings.out, origin=origin, resume=resume, crew=crew)
     _announce(model, machine, crew)
-    started = time.monotonic()
     at = train(
         model, ready.batches, ready.plan, run=training, machine=machine, evaluate=judge.score
     )
     if not at.step:
         raise UsageError(f"--budget {settings.budget} was over before the first step; raise it")
+    scoring = Stopwatch()
     final, warnings = _judged(judge, model, settings, crew)
-    done = {"steps": at.step - training.resumed_after}
+    seconds = at.spent.seconds + scoring.spent()
     parts: list[Part] = [
         final.part(),
         course_of(read_log(settings.out), best_step=at.best_step),
         Warnings(tuple(warnings.values())),
         fingerprint(origin, {"shards": len(ready.shards.is_held_out)}),
-        Speed.of(machine, time.monotonic() - started, done),
+        Speed.of(machine, seconds, {"steps": at.step}),
         again(origin),
     ]
     best_step = at.best_step or at.step  # the last, where nothing was scored on the way
@@ -97,7 +96,7 @@ def _run(settings: PretrainSettings, crew: Crew) -> dict[str, Any]:
         "model": str(settings.out),
         "steps": at.step,
         "best_step": best_step,
-        "seconds": time.monotonic() - started,
+        "seconds": at.spent.seconds + scoring.spent(),
         **final.metrics,
         "intervals": interval_rows(final.intervals),
         "warnings": list(warnings.values()),

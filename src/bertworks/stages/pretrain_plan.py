@@ -22,7 +22,7 @@ def budget_of(settings: PretrainSettings, crew: Crew) -> Budget | None:
         )
     _refuse_ramps(settings)
     clock = time.monotonic if crew.is_first else lambda: 0.0
-    return Budget(seconds_of(settings.budget), clock=lambda: crew.sum([clock()])[0])
+    return Budget(seconds=seconds_of(settings.budget), clock=lambda: crew.sum([clock()])[0])
 
 
 def _refuse_ramps(settings: PretrainSettings) -> None:

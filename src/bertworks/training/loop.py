@@ -94,7 +94,7 @@ def train(
             if signal_number and not is_last:
                 _end(saver, step, signal_number=signal_number)
     descent.finish(run, at)
-    return at
+    return replace(at, spent=pace.spent)
 
 
 def _begin(model: nn.Module, plan: TrainingPlan, run: Run, machine: Machine) -> Descent:
@@ -118,7 +118,7 @@ def _agreed(evaluate: Evaluate, model: nn.Module, crew: Crew) -> Evaluate:
 
 def _pace(plan: TrainingPlan, at: Counters, evaluate: Evaluate | None, machine: Machine) -> Pace:
     """Return where the run stands; under a budget an evaluation tells first how long it takes."""
-    pace = plan.pace(already=at.seconds)
+    pace = plan.pace(at.spent)
     if plan.budget and evaluate:
         compiles = machine.device.type == "cuda"
         pace.rehearse("evaluation", partial(evaluate, at.step), compiles=compiles)
@@ -207,7 +207,7 @@ def _stop_message(verdict: Verdict, examples: list[tuple[int, ...]]) -> str:
 
 def _save(saver: Saver, descent: Descent, at: Counters, pace: Pace) -> None:
     """Write a checkpoint; under a budget the first one is waited for, to know how long it takes."""
-    stands = replace(at, seconds=pace.seconds)
+    stands = replace(at, spent=pace.spent)
     if not pace.wants("save"):
         saver.save(descent.state(), stands)
         return

@@ -2,6 +2,7 @@
 
 import math
 import re
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,12 +25,19 @@ def seconds_of(duration: str) -> int:
     return seconds
 
 
-@dataclass
-class Budget:
-    """The time that a run has; its clock starts here."""
+@dataclass(frozen=True)
+class Spent:
+    """The time that a run has taken, in all processes that have gone on with it."""
 
-    seconds: float
-    clock: Callable[[], float]
+    seconds: float = 0.0
+    unready: float = 0.0  # of these, under a budget: before the first step of each was over
+
+
+@dataclass
+class Stopwatch:
+    """A clock that starts when it is made."""
+
+    clock: Callable[[], float] = time.monotonic
     began: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -41,24 +49,39 @@ class Budget:
 
 
 @dataclass(kw_only=True)
+class Budget(Stopwatch):
+    """The time that a run has; its clock starts here."""
+
+    seconds: float
+
+
+@dataclass(kw_only=True)
 class Pace:
     """Where a run stands between its first step and its end, and how fast it learns there."""
 
     steps: int | None  # None: as many as the budget allows
     budget: Budget | None = None
     schedule: Schedule = field(default_factory=Schedule)  # in steps, or in seconds of the budget
-    already: float = 0.0  # seconds of the budget that were spent before
+    before: Spent = field(default_factory=Spent)  # what processes before this one have taken
 
     has_ended: bool = field(default=False, init=False)
-    _ready: float = field(default=0.0, init=False)  # when the first step was over
+    _unready: float = field(default=0.0, init=False)  # as Spent has it
     _begun: float = field(default=0.0, init=False)  # when the step at hand began
     _quickest: float = field(default=math.inf, init=False)  # seconds of a step
     _taken: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list), init=False)
 
+    def __post_init__(self) -> None:
+        self._watch = self.budget or Stopwatch()
+
+    @property
+    def spent(self) -> Spent:
+        """The time that the run has taken."""
+        return Spent(self.seconds, self._unready)
+
     @property
     def seconds(self) -> float:
-        """The part of the budget that is spent; without one nobody looks at the clock."""
-        return self.already + self.budget.spent() if self.budget else 0.0
+        """The same in all, which is the part of a budget that is spent."""
+        return self.before.seconds + self._watch.spent()
 
     @property
     def end(self) -> float:
@@ -69,16 +92,18 @@ class Pace:
 
     def rate(self, step: int) -> float:
         """Return the share of the highest learning rate for a step that begins now."""
+        if self.budget is None:
+            return self.schedule.at(step, end=self.end)
         self._get_ready()
         self._begun = self.seconds
-        place = self._begun - self._ready if self.budget else step
-        return self.schedule.at(place, end=self.end - self._ready)
+        return self.schedule.at(self._begun - self._unready, end=self.end - self._unready)
 
     def share(self, step: int) -> float:
         """Return how much of the run lies behind a step."""
         if self.steps is not None:
             return step / self.steps
-        return min((self.seconds - self._ready) / max(self.end - self._ready, 1e-9), 1.0)
+        learning = self.seconds - self._unready
+        return min(learning / max(self.end - self._unready, 1e-9), 1.0)
 
     def is_last(self, step: int) -> bool:
         """Tell whether a step that has just been taken is the last."""
@@ -125,10 +150,11 @@ class Pace:
     def _get_ready(self) -> None:
         """Let the rate begin to move only after the first step, which prepares those that follow.
 
-        What is opened, timed and compiled before that would use up the rise of the rate.
+        What is opened, timed and compiled before that would use up the rise of the rate; after a
+        resume it would make the rate leap.
         """
-        if math.isinf(self._quickest) and not self.already:
-            self._ready = self.seconds
+        if math.isinf(self._quickest):
+            self._unready = self.before.unready + self._watch.spent()
 
     def _seconds_to_end(self) -> float:
         """Return what the last evaluations and saves will take: the loop's and the stage's."""

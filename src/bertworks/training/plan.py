@@ -9,7 +9,7 @@ from bertworks.core.errors import UsageError
 from bertworks.core.settings import Ramp
 from bertworks.training.layers import Layers
 from bertworks.training.optimizer import Adam, OptimizerName
-from bertworks.training.pace import Budget, Pace
+from bertworks.training.pace import Budget, Pace, Spent
 from bertworks.training.regularize import Regularize
 from bertworks.training.schedule import Schedule
 
@@ -76,9 +76,9 @@ class TrainingPlan:
         """Return the weights of the tasks' losses after a share of the run."""
         return {name: ramp.at(share) for name, ramp in self.weights.items()}
 
-    def pace(self, *, already: float) -> Pace:
-        """Return where a run stands that has spent so many seconds of its budget before."""
-        return Pace(steps=self.steps, budget=self.budget, schedule=self.schedule, already=already)
+    def pace(self, before: Spent) -> Pace:
+        """Return where a run stands that has taken so much time before."""
+        return Pace(steps=self.steps, budget=self.budget, schedule=self.schedule, before=before)
 
 
 @dataclass(frozen=True)

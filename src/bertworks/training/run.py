@@ -1,7 +1,7 @@
 """A training run on disk: its log, its checkpoints, its best weights.
 
 RUN/log.jsonl                  one line per step; the same bytes however often the run was killed
-RUN/checkpoints/step-…/        model and optimizer tensors, and the counters
+RUN/checkpoints/step-…/        model and optimizer tensors, the counters, the time it took
 RUN/checkpoints/lock           held by the process that trains
 RUN/best/step-…/               the weights that scored best so far
 """
@@ -36,6 +36,7 @@ from bertworks.training import log
 from bertworks.training.average import Average
 from bertworks.training.health import LONGEST_ROLLBACK, Health
 from bertworks.training.optimizer import optimizer_tensors, restore_optimizer
+from bertworks.training.pace import Spent
 from bertworks.training.sharding import fitted, own_rows, part_name, read_parts
 from bertworks.training.together import refuse_strangers, saving_together
 
@@ -62,7 +63,7 @@ class Counters:
     best_step: int = 0
     best_score: float = -math.inf
     health: Health = field(default_factory=Health)
-    seconds: float = 0.0  # spent of a time budget
+    spent: Spent = field(default_factory=Spent, compare=False)  # which makes no run another
 
 
 class Run:
@@ -83,7 +84,6 @@ class Run:
         self.writers = ALONE  # those who write a checkpoint together
         self.checkpoints = folder / "checkpoints"
         self.log = folder / log.LOG
-        self.resumed_after = 0  # the step after which this process has gone on
         self._torn: set[int] = set()  # steps whose checkpoint was passed over
         refuse_strangers(crew, origin)
         crew.lead(lambda: self._begin(resume=resume, is_shared=is_shared))
@@ -113,7 +113,6 @@ class Run:
         counters = Counters() if newest is None else self._load(newest, model, optimizer, average)
         if newest is not None:
             say(f"resuming after step {counters.step}")
-        self.resumed_after = counters.step
         self._cut_log(counters.step)
         return counters
 
@@ -324,16 +323,20 @@ def _steps_in(checkpoints: Path) -> list[int]:
 
 
 def _write_counters(folder: Path, counters: Counters) -> None:
-    (folder / "counters.json").write_text(json.dumps(log.as_plain(asdict(counters))))
+    """Write where a run stands; the time, the one thing that a kill may change, lies apart."""
+    entries = asdict(counters)
+    (folder / "time.json").write_text(json.dumps(entries.pop("spent")))
+    (folder / "counters.json").write_text(json.dumps(log.as_plain(entries)))
 
 
 def _read_counters(folder: Path) -> Counters:
     entries = json.loads((folder / "counters.json").read_text())
     health = Health.from_json(entries.pop("health"))
+    spent = Spent(**json.loads((folder / "time.json").read_text()))
     numbers: dict[str, Any] = {
         key: float(value) if isinstance(value, str) else value for key, value in entries.items()
     }
-    return Counters(**numbers, health=health)
+    return Counters(**numbers, health=health, spent=spent)
 
 
 def _best_step(checkpoint: Path) -> int:
