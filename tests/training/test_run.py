@@ -294,6 +294,29 @@ def test_a_changed_input_is_refused_by_its_name(make_run: MakeRun, tmp_path: Pat
         other.restore(walk.model, walk.optimizer)
 
 
+def test_an_input_may_lie_elsewhere_but_not_be_read_in_another_way(
+    make_run: MakeRun, tmp_path: Path
+) -> None:
+    def begin(name: str, *, resume: bool = True) -> Run:
+        path = tmp_path / name
+        settings = {**SETTINGS, "train": str(path)}
+        origin = Origin(settings=settings, inputs={"train": path})
+        return Run(tmp_path / "run", origin=origin, resume=resume)
+
+    (tmp_path / "train.tsv").write_text("one\t1\n")
+    walk = Walk()
+    walk.step(begin("train.tsv", resume=False))
+    (tmp_path / "moved").mkdir()
+    for name in ("moved/data.tsv", "train.csv"):
+        (tmp_path / name).write_bytes((tmp_path / "train.tsv").read_bytes())
+    assert begin("moved/data.tsv").restore(walk.model, walk.optimizer).step == 1
+    with pytest.raises(UsageError, match=r"begun with train = '.*train\.tsv', now '.*train\.csv'"):
+        begin("train.csv").restore(walk.model, walk.optimizer)
+    (tmp_path / "moved/data.tsv").write_text("two\t0\n")
+    with pytest.raises(UsageError, match=r"data\.tsv has changed since"):
+        begin("moved/data.tsv").restore(walk.model, walk.optimizer)
+
+
 # Going back
 
 

@@ -143,13 +143,14 @@ def first_change(
 ) -> str | None:
     """Return what differs from the work that `begun` tells of, and what to do, or None.
 
-    `begun` has settings and named inputs as a manifest has; settings that are free may differ.
+    `begun` has settings and named inputs as a manifest has; settings that are free may differ, and
+    so may where an input lies, for what it holds is compared.
     """
     before, now = begun["settings"], origin.settings
     for key in now:
         # One that was not there yet and is empty or off changes nothing.
         was = before.get(key) if key in before or now[key] else now[key]
-        if key not in free and was != now[key]:
+        if key not in free and was != now[key] and not _has_moved(key, begun, origin):
             found = f"{folder} was begun with {key} = {was!r}, now {now[key]!r}"
             return f"{found}; resume with the same settings"
     for name, path in origin.inputs.items():
@@ -161,6 +162,17 @@ def first_change(
         path = begun["inputs"][gone[0]]["path"]
         return f"{path} has gone since {folder} was begun; put it back as it was"
     return None
+
+
+def _has_moved(key: str, begun: dict[str, Any], origin: Origin) -> bool:
+    """Tell whether a setting is the path of an input whose content is known.
+
+    Files must keep their suffix, by which some of them are read.
+    """
+    told, path = begun["inputs"].get(key, {}), origin.inputs.get(key)
+    if path is None or not told.get("sha256"):
+        return False
+    return path.is_dir() or path.suffix == Path(told["path"]).suffix
 
 
 def refuse_existing(folder: Path) -> None:
