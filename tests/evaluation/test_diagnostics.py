@@ -54,12 +54,16 @@ def test_a_sound_run_has_no_diagnosis() -> None:
 @pytest.mark.parametrize(
     ("changed", "name", "said"),
     [
-        ({"fill_mask_loss": 4.95}, "unigram", "is 4.950, and 5.000 needs no more than"),
+        ({"fill_mask_loss": 4.95}, "unigram", "4.950, 1.0% below 5.000, which needs no more than"),
+        ({"fill_mask_loss": 4.95}, "unigram", "comes: little was learned from context"),
+        ({"fill_mask_loss": 5.0}, "unigram", "5.000, not below 5.000, which needs no more than"),
+        ({"fill_mask_loss": 5.0}, "unigram", "comes: nothing was learned from context"),
         ({"next_sentence_accuracy": 0.53}, "next_sentence", "0.530 [0.481, 0.578] on 400 pairs"),
         ({"sentence_order_accuracy": 0.3}, "sentence_order", "no better than chance"),
         ({"replaced_token_share": 0.02}, "strong_generator", "only 13% of what was hidden"),
         ({"replaced_token_f1": 0.99}, "weak_generator", "an F1 of 0.990"),
-        ({"replaced_token_loss": 0.275}, "discriminator", "0.275, and 0.279 is that of knowing"),
+        ({"replaced_token_loss": 0.275}, "discriminator", "0.275, 1.4% below 0.279, that of"),
+        ({"replaced_token_loss": 0.4}, "discriminator", "discriminator has learned nothing"),
     ],
 )
 def test_a_failure_is_named_with_its_numbers(changed, name: str, said: str) -> None:

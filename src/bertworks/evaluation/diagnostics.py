@@ -99,10 +99,11 @@ def _unasked(counts: Mapping[str, float]) -> Found:
 def _pinned(loss: float, unigram: float) -> Found:
     if loss < PINNED * unigram:
         return {}
+    little, below = _told(loss, unigram)
     said = (
-        f"the loss of fill_mask is {loss:.3f}, and {unigram:.3f} needs no more than to know how "
-        "often each piece comes: nothing was learned from context; train longer, or look at --lr "
-        "and the text"
+        f"the loss of fill_mask is {loss:.3f}, {below} {unigram:.3f}, which needs no more than to "
+        f"know how often each piece comes: {little} was learned from context; train longer, or "
+        "look at --lr and the text"
     )
     return {"unigram": said}
 
@@ -142,12 +143,18 @@ def _discriminator(metrics: Mapping[str, float]) -> Found:
     guess = -sum(chance * math.log(chance) for chance in (share, 1 - share) if chance)
     if not guess or loss < PINNED * guess:
         return {}
+    little, below = _told(loss, guess)
     said = (
-        f"the loss of replaced_token is {loss:.3f}, and {guess:.3f} is that of knowing that "
+        f"the loss of replaced_token is {loss:.3f}, {below} {guess:.3f}, that of knowing that "
         f"{share:.1%} are replaced (accuracy {metrics['replaced_token_accuracy']:.3f}): the "
-        "discriminator has learned nothing; train longer, or raise the weight of replaced_token"
+        f"discriminator has learned {little}; train longer, or raise the weight of replaced_token"
     )
     return {"discriminator": said}
+
+
+def _told(loss: float, guess: float) -> tuple[str, str]:
+    """Say how much more than a guess was learned, and where the loss lies beside that of it."""
+    return ("little", f"{1 - loss / guess:.1%} below") if loss < guess else ("nothing", "not below")
 
 
 def _not_falling(losses: np.ndarray) -> Found:
