@@ -452,6 +452,25 @@ def test_an_electra_is_trained_further_with_its_own_generator(
 
 
 @pytest.mark.parametrize(
+    ("size", "learned"),
+    [("modern-1x64", ["replaced_token"]), ("1x64", ["fill_mask"]), ("modern-1x64", ["fill_mask"])],
+)
+def test_without_objectives_a_model_goes_on_with_what_it_has_learned(
+    size: str, learned: list[str], pretrain_words: Words, tmp_path: Path, command: Run
+) -> None:
+    """They need not be those of its family: BERT has next sentences, a ModernBERT hidden words."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    words = pretrain_words(first, size=size, objectives=learned, steps=1)
+    assert command(*words).code == 0
+    ended = command(*continued(pretrain_words(second, model=first, steps=1)))
+    assert ended.code == 0, ended.err
+    assert tasks_of(second) == tasks_of(first) == learned
+    names = ["fill_mask", "replaced_token"] if "replaced_token" in learned else learned
+    assert f" parameters on cpu: {', '.join(names)}\n" in ended.err
+    assert (second / "generator").is_dir() == ("replaced_token" in learned)
+
+
+@pytest.mark.parametrize(
     ("changed", "said"),
     [
         ({}, "--size 2x64 and --model MODEL contradict each other"),

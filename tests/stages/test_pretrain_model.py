@@ -7,7 +7,7 @@ import pytest
 
 from bertworks.core.errors import UsageError
 from bertworks.data.shards import Shards
-from bertworks.stages.pretrain_model import config_of, learner_of
+from bertworks.stages.pretrain_model import config_of, learner_of, objectives_of
 from bertworks.stages.setting_groups import DropoutSettings
 from bertworks.stages.settings import PretrainSettings
 from bertworks.tokenizer.tokenizer import Tokenizer
@@ -51,3 +51,11 @@ def test_a_difference_needs_two_networks(shards: Path) -> None:
     tokenizer = Tokenizer.open(shards / "tokenizer")
     with pytest.raises(UsageError, match="--shared-table generator speaks of the two networks"):
         learner_of(settings, config, tokenizer, ("fill_mask",))
+
+
+def test_a_model_that_has_learned_none_of_them_goes_on_with_those_of_its_family(
+    classifier: Path, shards: Path
+) -> None:
+    settings = PretrainSettings(shards=shards, model=classifier, longest=32, out=Path("out"))
+    config = config_of(settings, Shards.open(shards))
+    assert list(objectives_of(settings, config)) == ["fill_mask", "next_sentence"]

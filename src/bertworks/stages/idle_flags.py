@@ -8,8 +8,8 @@ from bertworks.core.errors import UsageError
 from bertworks.core.progress import say
 from bertworks.core.settings import changed_settings, settings_of
 from bertworks.model.config import EncoderConfig
+from bertworks.stages.pretrain_model import objectives_of
 from bertworks.stages.settings import FinetuneSettings, PretrainSettings
-from bertworks.tasks.objectives import read_objectives
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ LEARNED = Companion("a --model that has learned, not to --size", lambda s, _: s.
 
 def _objective(name: str) -> Companion:
     def is_learned(settings: PretrainSettings, config: EncoderConfig) -> bool:
-        return name in read_objectives(settings.objective.objectives, config.family)
+        return name in objectives_of(settings, config)
 
     return Companion(f"--objectives {name}", is_learned)
 

@@ -21,10 +21,9 @@ from bertworks.evaluation.training_curves import course_of
 from bertworks.serving.learners import AnyLearner, main_model, write_learner
 from bertworks.stages.idle_flags import say_idle
 from bertworks.stages.pretrain_data import corpus_batches
-from bertworks.stages.pretrain_model import config_of, learner_of
+from bertworks.stages.pretrain_model import config_of, learner_of, objectives_of
 from bertworks.stages.pretrain_plan import budget_of, plan_of
 from bertworks.stages.settings import PretrainSettings
-from bertworks.tasks.objectives import read_objectives
 from bertworks.tokenizer.tokenizer import Tokenizer
 from bertworks.training.log import read_log
 from bertworks.training.loop import train
@@ -63,7 +62,7 @@ def _run(settings: PretrainSettings, crew: Crew) -> dict[str, Any]:
     ready = _make_ready(settings, budget, machine, crew)
     model, judge = ready.model, ready.judge
     training = Run(settings.out, origin=origin, resume=resume, crew=crew)
-    _announce(model, machine, crew)
+    _announce(ready, machine, crew)
     at = train(
         model, ready.batches, ready.plan, run=training, machine=machine, evaluate=judge.score
     )
@@ -111,7 +110,7 @@ def _make_ready(
     tokenizer = Tokenizer.open(settings.shards / "tokenizer")
     config = config_of(settings, shards)
     say_idle(settings, config)
-    weights = read_objectives(settings.objective.objectives, config.family)
+    weights = objectives_of(settings, config)
     model = learner_of(settings, config, tokenizer, tuple(weights))
     batches, held_out = corpus_batches(settings, shards, tuple(weights))
     plan = plan_of(settings, budget, weights)
@@ -141,9 +140,10 @@ def _judged(
     return final, warnings
 
 
-def _announce(model: AnyLearner, machine: Machine, crew: Crew) -> None:
+def _announce(ready: _Ready, machine: Machine, crew: Crew) -> None:
     in_all = f" in {crew.size} processes" if crew.size > 1 else ""
-    say(f"pre-training {_num_parameters(model):,} parameters on {machine.device}{in_all}")
+    place, objectives = f"{machine.device}{in_all}", ", ".join(ready.plan.weights)
+    say(f"pre-training {_num_parameters(ready.model):,} parameters on {place}: {objectives}")
 
 
 def _summary(model: AnyLearner, steps: int, final: FinalScores) -> str:

@@ -4,12 +4,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from bertworks.core.errors import UsageError
+from bertworks.core.settings import Ramp
 from bertworks.data.shards import Shards
 from bertworks.interop.hugging_face import open_folder
 from bertworks.interop.sentence_transformers import encoder_folder
 from bertworks.model.config import Dropout, EncoderConfig
 from bertworks.serving.learners import AnyLearner, Wanted, draw_learner, open_learner
 from bertworks.stages.settings import PretrainSettings
+from bertworks.tasks.objectives import LEARNED_ALONE, WEIGHTS, read_objectives
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 DEFAULT_SIZE = "mini"
@@ -38,6 +40,17 @@ def _config_of_model(path: Path, settings: PretrainSettings) -> EncoderConfig:
             "lower it, or use bertworks extend-positions first"
         )
     return config
+
+
+def objectives_of(settings: PretrainSettings, config: EncoderConfig) -> dict[str, Ramp]:
+    """Return the weights of the objectives that are told, or the model's own, or its family's."""
+    words = settings.objective.objectives
+    if not words and settings.model is not None:
+        learned = [
+            name for name in WEIGHTS if name in open_folder(encoder_folder(settings.model)).tasks
+        ]
+        words = tuple(learned) if LEARNED_ALONE.intersection(learned) else ()
+    return read_objectives(words, config.family)
 
 
 def learner_of(

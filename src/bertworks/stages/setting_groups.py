@@ -280,7 +280,8 @@ class ObjectiveSettings:
 
     objectives: tuple[str, ...] = ()
     """fill_mask, next_sentence, sentence_order, replaced_token, next_piece; with a weight as
-    fill_mask=0.5, or one that moves over the run as fill_mask=1..0.5; by default the family's."""
+    fill_mask=0.5, or one that moves over the run as fill_mask=1..0.5; by default the
+    model's own, or the family's."""
     causal_share: ClosedShareRamp = Ramp(0.1, 0.1)
     """Share of the steps in which next_piece, if it is an objective, takes the place of all else;
     A..B moves over the run."""

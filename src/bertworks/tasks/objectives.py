@@ -14,6 +14,7 @@ WEIGHTS: dict[str, float] = {
     "replaced_token": 50.0,
     "next_piece": 1.0,
 }
+LEARNED_ALONE = {"fill_mask", "replaced_token"}  # the others need one of these beside them
 OF_FAMILY: Mapping[Family, tuple[str, ...]] = {
     "bert": ("fill_mask", "next_sentence"),
     "bertworks": ("fill_mask", "next_sentence"),
