@@ -12,7 +12,12 @@ import torch
 from bertworks.core.errors import ArtifactError
 from bertworks.interop.descriptions import TaskNote
 from bertworks.interop.families import DIALECTS
-from bertworks.interop.hugging_face import is_expressible, open_folder, write_folder
+from bertworks.interop.hugging_face import (
+    encoder_obstacle,
+    is_expressible,
+    open_folder,
+    write_folder,
+)
 from bertworks.model.config import STYLES, Bucketed, EncoderConfig, Learned, Local, Rotary, Sharing
 from bertworks.model.weights import read_tensors, write_tensors
 
@@ -318,7 +323,10 @@ def test_heads_that_no_class_has_together_are_not_expressible(
 def test_only_one_family_knows_no_padding_piece_but_its_own(
     family: str, pad_id: int, small
 ) -> None:
-    assert is_expressible(small(family), {}, pad_id=pad_id) is (family != "mpnet" or pad_id == 1)
+    can = family != "mpnet" or pad_id == 1
+    assert is_expressible(small(family), {}, pad_id=pad_id) is can
+    why = encoder_obstacle(small(family), pad_id=pad_id)
+    assert why is None if can else f"and its vocabulary has that as piece {pad_id}" in why
 
 
 # Folders that cannot be meant

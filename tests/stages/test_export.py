@@ -282,7 +282,7 @@ def test_a_network_that_no_one_else_knows_is_not_exported(
     out = tmp_path / "out"
     model = save_other("fill_mask", mixer="mean")
     sentence = command("export", "--model", model, "--to", to, "--out", out).refusal(1)
-    assert "no other library knows this network" in sentence
+    assert "no other library knows this network: the words of bert do not say all of" in sentence
     assert [path.name for path in tmp_path.iterdir()] == ["other"]
 
 

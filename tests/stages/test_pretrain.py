@@ -519,6 +519,17 @@ def test_what_usually_goes_wrong_is_said_and_saved(
     assert json.loads((out / "bertworks.json").read_text())["warnings"]["unigram"] == pinned
 
 
+def test_a_network_that_no_other_library_will_know_is_named_before_the_run(
+    pretrain_words: Words, tmp_path: Path, command: Run
+) -> None:
+    model, out = tmp_path / "model", tmp_path / "exported"
+    ended = command(*pretrain_words(model, size="mpnet-1x64", steps=1))
+    said = "the classes of mpnet take piece 1 for padding, and its vocabulary has that as piece 0"
+    assert f"warning: no other library will know this network: {said} (learn-vocab" in ended.err
+    refused = command("export", "--model", model, "--to", "hugging-face", "--out", out).refusal(1)
+    assert said in refused
+
+
 def test_a_run_that_learns_is_not_blamed_for_it(
     pretrain_words: Words, tmp_path: Path, command: Run
 ) -> None:

@@ -167,19 +167,13 @@ def _write_pair(
 
 def is_expressible(config: EncoderConfig, tasks: Mapping[str, TaskNote], *, pad_id: int) -> bool:
     """Tell whether the words of the config's family say all of the network."""
-    if config.family == OWN or kinds_of(tasks) not in DIALECTS[config.family].classes:
+    if encoder_obstacle(config, pad_id=pad_id) is not None:
+        return False
+    dialect = DIALECTS[config.family]
+    if kinds_of(tasks) not in dialect.classes:
         return False
     if any(note.options.get("crf") for note in tasks.values()):
         return False  # their classes know no scores between labels
-    if not config.num_segments and "type_vocab_size" in DIALECTS[config.family].keys:
-        return False  # their classes read a segment of every token
-    if DIALECTS[config.family].only_pad_id not in (None, pad_id):
-        return False  # another piece would be taken for padding
-    try:
-        if config_from_hugging_face(their_config(config, pad_id=pad_id)) != config:
-            return False
-    except (ArtifactError, AttributeError, AssertionError):
-        return False
     theirs = [part for parts in names_of(config, tasks).values() for part in parts]
     if len(theirs) != len(set(theirs)):
         return False  # two of the task heads would have the same name
@@ -188,7 +182,26 @@ def is_expressible(config: EncoderConfig, tasks: Mapping[str, TaskNote], *, pad_
         for name, note in tasks.items()
         if (note.kind or name) != "embed"
     }
-    return poolings <= {None, "first", *DIALECTS[config.family].poolings.values()}
+    return poolings <= {None, "first", *dialect.poolings.values()}
+
+
+def encoder_obstacle(config: EncoderConfig, *, pad_id: int) -> str | None:
+    """Return why the words of the config's family do not say all of the encoder, or None."""
+    if config.family == OWN:
+        return f"it is of no published family (its mixer is {config.mixer})"
+    dialect = DIALECTS[config.family]
+    if not config.num_segments and "type_vocab_size" in dialect.keys:
+        return f"the classes of {config.family} read a segment of every token, and it has none"
+    if dialect.only_pad_id not in (None, pad_id):
+        return (
+            f"the classes of {config.family} take piece {dialect.only_pad_id} for padding, and its "
+            f"vocabulary has that as piece {pad_id} (learn-vocab --kind byte-bpe puts it there)"
+        )
+    try:
+        is_said = config_from_hugging_face(their_config(config, pad_id=pad_id)) == config
+    except (ArtifactError, AttributeError, AssertionError):
+        is_said = False
+    return None if is_said else f"the words of {config.family} do not say all of its shape"
 
 
 def _tasks(theirs: dict[str, Any], path: Path) -> dict[str, TaskNote]:

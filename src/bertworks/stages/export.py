@@ -13,7 +13,7 @@ from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.core.progress import say
 from bertworks.interop.descriptions import OWN
 from bertworks.interop.families import DIALECTS
-from bertworks.interop.hugging_face import open_folder
+from bertworks.interop.hugging_face import encoder_obstacle, open_folder
 from bertworks.model.embedding import EmbeddingRecipe
 from bertworks.serving.model_folder import OpenModel, open_model, write_model
 from bertworks.serving.predictor import Predictor
@@ -129,10 +129,8 @@ def _refuse_unknown_elsewhere(opened: OpenModel, folder: Path) -> None:
     """Stop where other libraries have no words for the network, or no class for its tasks."""
     config, written = opened.model.config, open_folder(folder)
     if written.model_type == OWN:
-        raise ArtifactError(
-            f"no other library knows this network (family {config.family}, mixer {config.mixer}); "
-            "only networks of a published family can be exported"
-        )
+        why = encoder_obstacle(config, pad_id=opened.tokenizer.specials.pad)
+        raise ArtifactError(f"no other library knows this network: {why}; use --to onnx")
     if written.has_own_heads and list(opened.model.heads.parameters()):
         raise ArtifactError(
             f"no class of the family {config.family} has the tasks {', '.join(opened.model.tasks)};"

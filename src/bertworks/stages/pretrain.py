@@ -18,6 +18,9 @@ from bertworks.evaluation.probe import Probe
 from bertworks.evaluation.run_parts import Speed, Warnings
 from bertworks.evaluation.statistics import interval_rows
 from bertworks.evaluation.training_curves import course_of
+from bertworks.interop.descriptions import OWN
+from bertworks.interop.hugging_face import encoder_obstacle
+from bertworks.model.config import EncoderConfig
 from bertworks.serving.learners import AnyLearner, main_model, write_learner
 from bertworks.stages.idle_flags import say_idle
 from bertworks.stages.pretrain_data import corpus_batches
@@ -110,6 +113,7 @@ def _make_ready(
     tokenizer = Tokenizer.open(settings.shards / "tokenizer")
     config = config_of(settings, shards)
     say_idle(settings, config)
+    _warn_of_obstacle(config, tokenizer)
     weights = objectives_of(settings, config)
     model = learner_of(settings, config, tokenizer, tuple(weights))
     batches, held_out = corpus_batches(settings, shards, tuple(weights))
@@ -138,6 +142,13 @@ def _judged(
     for sentence in [*final.lacking(), *warnings.values()]:
         say(f"warning: {sentence}")
     return final, warnings
+
+
+def _warn_of_obstacle(config: EncoderConfig, tokenizer: Tokenizer) -> None:
+    """Say before a run, not at its export, that a published family will not know the network."""
+    why = encoder_obstacle(config, pad_id=tokenizer.specials.pad)
+    if config.family != OWN and why is not None:
+        say(f"warning: no other library will know this network: {why}")
 
 
 def _announce(ready: _Ready, machine: Machine, crew: Crew) -> None:
