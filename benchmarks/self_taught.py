@@ -1,13 +1,13 @@
 """A small Transformer that also learns from what others of its kind made of the same sources.
 
-    python benchmarks/self_taught.py FOLDER --out OUT
-    python benchmarks/self_taught.py FOLDER --out OUT --teachers 3 --at-once
+    python benchmarks/self_taught.py FOLDER --out OUT --at-once
+    python benchmarks/self_taught.py FOLDER --out OUT --batch-size 128 --lr 2e-3 --warmup 0.1
 
 FOLDER holds a parallel corpus, as Multi30k: train.en, train.de, val.en and so on. Teachers learn
 from it with other seeds and translate all its sources again by beams of five; a student learns from
 the corpus and from these (data diversification, Nguyen et al. 2020, arXiv 1911.01986, forward
-only). No other text is used. Printed are BLEU on val and on test of each, and the minutes of all
-the work. What is whole already under OUT is not made again, and its minutes are not counted.
+only). No other text is used. Printed are the minutes of all the work, and then BLEU on val and on
+test of each. What is whole already under OUT is not made again, and its minutes are not counted.
 """
 
 import argparse
@@ -34,19 +34,23 @@ def main() -> None:
     parser.add_argument("--teachers", type=int, default=2)
     parser.add_argument("--epochs", type=int, default=30, help="of a teacher")
     parser.add_argument("--student-epochs", type=int, default=16)
-    parser.add_argument("--batch-size", type=int, default=128)
-    parser.add_argument("--lr", type=float, default=2e-3)
+    parser.add_argument("--batch-size", type=int, default=256)
+    parser.add_argument("--lr", type=float, default=5e-3)
+    parser.add_argument("--warmup", type=float, default=0.25, help="share of a run")
     parser.add_argument("--at-once", action="store_true", help="teachers beside each other")
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     models = [*train_teachers(asked), train_student(asked)]
     minutes = (time.monotonic() - started) / 60
+    print(
+        f"{minutes:.1f} minutes for the vocabulary, the teachers, their texts and the student",
+        flush=True,
+    )
     print(f"{'model':14}{'val':>8}{asked.test:>20}")
     for model in models:
         scores = [score(model, asked, part) for part in ("val", asked.test)]
         print(f"{model.name:14}{scores[0]:8.1f}{scores[1]:20.1f}", flush=True)
-    print(f"{minutes:.1f} minutes for the vocabulary, the teachers, their texts and the student")
 
 
 def train_teachers(asked: argparse.Namespace) -> list[Path]:
@@ -98,7 +102,7 @@ def learning(asked: argparse.Namespace, train: Path, *, epochs: int, last: int) 
         *("finetune", *PLAIN, "--model", asked.out / "pieces", "--size", asked.size),
         *("--train", train, "--dev", asked.folder / f"val.{asked.pair}", "--epochs", epochs),
         *("--average-last", last, "--batch-size", asked.batch_size, "--lr", asked.lr),
-        *("--resume", "auto"),
+        *("--warmup", asked.warmup, "--resume", "auto"),
     ]
 
 
