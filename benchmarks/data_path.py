@@ -1,96 +1,138 @@
-"""Does the data path keep up? Tokens per second that it makes, and what a GPU waits for it.
+"""Does the training loop keep a GPU busy? Tokens per second of a step alone and in the loop.
 
     python benchmarks/data_path.py [--shards FOLDER] [--workers 0 1 2 4] [--size modern-12x512]
+    python benchmarks/data_path.py --objectives replaced_token=50 fill_mask=1
 
 Batches of 131,072 tokens (25 % hidden, texts of at most 128 pieces) are made from shards, given or
-made up, by each number of worker processes. With a GPU the network of --size trains on them, first
-on one batch again and again, then on each batch as it is made; what is lost between the two is the
-share of the time that the device waits for data. Without a GPU the rate alone is shown.
+made up, by each number of worker processes, and the training loop learns from them. The step alone
+takes one batch that is on the device again and again and never asks how it went; what is lost
+between the two is the share of the time that the device waits: for batches, and for the loop, which
+looks at every loss before it moves the weights. Without a GPU the rate of the batches alone is
+shown, or with --train, on a small --size and with few --tokens, the same table.
 """
 
 import argparse
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
+from bertworks.core.artifact import Origin
 from bertworks.core.batch import Batch
+from bertworks.core.device import Machine, prepare
 from bertworks.core.pieces import SpecialIds
 from bertworks.core.settings import Ramp
 from bertworks.data.corpus_batches import BatchPlan, CorpusBatches
-from bertworks.data.loader import Ahead, load
+from bertworks.data.loader import load
 from bertworks.data.masking import Masking
 from bertworks.data.shards import Shards, ShardWriter, TokenizedDocuments
 from bertworks.model.config import EncoderConfig
-from bertworks.tasks.catalog import make_task
-from bertworks.tasks.task import TaskModel
+from bertworks.serving.learners import AnyLearner, Wanted, draw_learner
+from bertworks.tasks.objectives import read_objectives
+from bertworks.training.loop import train
+from bertworks.training.optimizer import make_optimizer
+from bertworks.training.plan import TrainingPlan
+from bertworks.training.run import Run
 
 SPECIALS = SpecialIds(pad=0, unknown=1, first=2, separator=3, mask=4)
 VOCABULARY = 16_384
-TOKENS, LONGEST = 131_072, 128
-WARM = 5  # steps before the clock starts
-Step = Callable[[Batch], None]
+LONGEST = 128
+WARM = 10  # steps before the clock starts
+HIDDEN = Ramp(0.25, 0.25)
+LEARNING = {"lr": 1e-4, "weight_decay": 0.1}
+
+
+class Timed(nn.Module):
+    """A model that notes when each of its steps begins."""
+
+    def __init__(self, model: AnyLearner) -> None:
+        super().__init__()
+        self.model = model
+        self.begun: list[float] = []
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """Return the losses of the model."""
+        self.begun.append(time.perf_counter())
+        return self.model(batch)
 
 
 def main() -> None:
-    """Print a line for each number of workers."""
+    """Print a line for the step alone, and one for each number of workers."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shards", type=Path)
     parser.add_argument("--workers", type=int, nargs="*", default=[0, 1, 2, 4])
     parser.add_argument("--size", default="modern-12x512")
-    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--objectives", nargs="*", default=["fill_mask"])
+    parser.add_argument("--optimizer", default="muon", choices=["adamw", "muon"])
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--tokens", type=int, default=131_072, help="of a step")
+    parser.add_argument("--train", action="store_true", help="also without a GPU")
     asked = parser.parse_args()
+    machine, weights = prepare(), read_objectives(asked.objectives, "own")
+    plan = TrainingPlan(
+        steps=WARM + asked.steps, optimizer=asked.optimizer, weights=weights, **LEARNING
+    )
     with tempfile.TemporaryDirectory() as folder:
-        shards = Shards(asked.shards or make_shards(Path(folder)))
-        masking = Masking(shards.specials, shards.vocab_size, rate=0.25)
-        plan = BatchPlan(tokens=Ramp(TOKENS, TOKENS), longest=LONGEST, objectives=("fill_mask",))
-        batches = CorpusBatches(shards, masking, plan)
-        step = make_step(asked.size, shards.vocab_size)
-        top = rate_of(step, Ahead(iter([batches.at(0)] * (asked.steps + WARM))))
-        if torch.cuda.is_available():
-            print(f"one batch again and again: {top / 1e3:,.0f} k tokens/s")
+        shards = Shards(asked.shards or make_shards(Path(folder) / "shards"))
+        masking = Masking(shards.specials, shards.vocab_size)
+        tokens, names = Ramp(asked.tokens, asked.tokens), tuple(weights)
+        batch_plan = BatchPlan(tokens=tokens, longest=LONGEST, objectives=names, mask_rate=HIDDEN)
+        batches = CorpusBatches(shards, masking, batch_plan)
+        if not (asked.train or machine.device.type == "cuda"):
+            for workers in asked.workers:
+                rate = rate_of_batches(batches, asked.steps, workers)
+                print(f"{workers} workers: {rate / 1e3:,.0f} k tokens/s are made", flush=True)
+            return
+        config = replace(EncoderConfig.named(asked.size), vocab_size=shards.vocab_size)
+        alone = rate_of_step(draw_learner(config, Wanted(objectives=names)), batches, plan, machine)
+        print(f"the step alone: {alone / 1e3:,.0f} k tokens/s")
         for workers in asked.workers:
-            made = load(batches, first=0, last=asked.steps + WARM, workers=workers)
-            rate = rate_of(step, Ahead(made))
-            made.close()
-            lost = f", {1 - rate / top:.1%} lost to waiting" if torch.cuda.is_available() else ""
-            print(f"{workers} workers: {rate / 1e3:,.0f} k tokens/s{lost}", flush=True)
+            model = Timed(draw_learner(config, Wanted(objectives=names)))
+            place, own = Path(folder) / f"run-{workers}", replace(plan, workers=workers)
+            run = Run(place, origin=Origin(), resume=False)
+            train(model, batches, own, run=run, machine=machine)
+            rate = asked.tokens / np.diff(model.begun[WARM:]).mean()
+            lost = 1 - rate / alone
+            print(f"{workers} workers: {rate / 1e3:,.0f} k tokens/s, {lost:.1%} lost", flush=True)
 
 
-def rate_of(step: Step, ahead: Ahead) -> float:
-    """Return the tokens per second of a loop that looks at every loss."""
-    tokens, started = 0, time.perf_counter()
-    for number, (batch,) in enumerate(ahead):
-        step(batch)
-        ahead.fetch()  # as the training loop does, while the device computes
-        finish()
-        tokens += len(batch.tokens)
-        if number == WARM - 1:
-            tokens, started = 0, time.perf_counter()
+def rate_of_batches(batches: CorpusBatches, steps: int, workers: int) -> float:
+    """Return the tokens per second that are made, of batches that nobody learns from."""
+    tokens, started = 0, 0.0
+    for number, parts in enumerate(load(batches, first=0, last=WARM + steps, workers=workers)):
+        if number < WARM:
+            started = time.perf_counter()
+        else:
+            tokens += sum(len(part.tokens) for part in parts)
     return tokens / (time.perf_counter() - started)
 
 
-def make_step(size: str, vocab_size: int) -> Step:
-    """Return a training step on the GPU, or one that does nothing."""
-    if not torch.cuda.is_available():
-        return lambda batch: None
-    config = replace(EncoderConfig.named(size), vocab_size=vocab_size, max_positions=512)
-    model = TaskModel(config, [make_task("fill_mask")]).cuda().train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-
-    def step(batch: Batch) -> None:
-        with torch.autocast("cuda", torch.bfloat16):
-            sums = model(batch.to(torch.device("cuda")))
-        (sums["fill_mask"] / batch.targets["fill_mask"].count).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+def rate_of_step(
+    model: AnyLearner, batches: CorpusBatches, plan: TrainingPlan, machine: Machine
+) -> float:
+    """Return the tokens per second of steps on one batch, which nothing waits for."""
+    model.to(machine.device).train()
+    (batch,) = (part.to(machine.device) for part in batches.at(0))
+    optimizer = make_optimizer(model, name=plan.optimizer, **LEARNING)
+    started = 0.0
+    for number in range(plan.steps or 0):
+        if number == WARM:
+            finish()
+            started = time.perf_counter()
+        with machine.autocast():
+            losses = model(batch)
+        total = sum(loss / batch.targets[name].count for name, loss in losses.items())
+        assert isinstance(total, Tensor)
+        total.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), plan.clip)
         optimizer.step()
         optimizer.zero_grad()
-
-    return step
+    finish()
+    return ((plan.steps or 0) - WARM) * len(batch.tokens) / (time.perf_counter() - started)
 
 
 def finish() -> None:
@@ -102,6 +144,7 @@ def finish() -> None:
 def make_shards(folder: Path) -> Path:
     """Write documents of random pieces: eight million tokens."""
     random = np.random.default_rng(0)
+    folder.mkdir()
     writer = ShardWriter(
         folder, specials=SPECIALS, vocab_size=VOCABULARY, words={"words": "pieces"}
     )

@@ -48,7 +48,7 @@ def train(
     at = descent.restore(run)
     pace = _pace(plan, at, evaluate, machine)
     gradients = Gradients(model, plan, machine, crew)
-    steps = _steps(batches, pace, plan, stands_at=lambda: at)
+    steps = _steps(batches, pace, plan, machine, stands_at=lambda: at)
     with (
         heeded_signals(is_nested=plan.is_nested) as stop,  # also while the last files are written
         Saver(run, in_background=machine.device.type == "cuda") as saver,
@@ -132,7 +132,12 @@ def _meter(plan: TrainingPlan, at: Counters) -> AbstractContextManager[Meter]:
 
 
 def _steps(
-    batches: Batches, pace: Pace, plan: TrainingPlan, *, stands_at: Callable[[], Counters]
+    batches: Batches,
+    pace: Pace,
+    plan: TrainingPlan,
+    machine: Machine,
+    *,
+    stands_at: Callable[[], Counters],
 ) -> Generator[tuple[int, list[Batch], Callable[[], None]], None, None]:
     """Yield each step, its batch, and how to fetch the next; anew whenever the run went back."""
 
@@ -141,7 +146,8 @@ def _steps(
 
     while pace.goes_on_after(start := stands_at().step) and not has_given_up():
         with closing(load(batches, first=start, last=pace.steps, workers=plan.workers)) as made:
-            ahead = Ahead(made)
+            # A copy to the device waits for all that it was asked before, so it is made ahead too.
+            ahead = Ahead([part.to(machine.device) for part in parts] for parts in made)
             for step, parts in enumerate(ahead, start=start + 1):
                 yield step, parts, ahead.fetch
                 if stands_at().step != step or pace.has_ended or has_given_up():

@@ -34,8 +34,7 @@ class Passes:
         `totals` are the counts of the whole step by task. Weights scale what is learned from; the
         losses come back without them.
         """
-        sharp = part.to(self.machine.device)
-        there = sharp.smoothed(self.smoothing) if self.smoothing else sharp
+        there = part.smoothed(self.smoothing) if self.smoothing else part
 
         def look() -> tuple[Tensor, Losses]:
             torch.manual_seed(seed)
