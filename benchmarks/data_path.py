@@ -6,8 +6,9 @@
 Batches of 131,072 tokens (25 % hidden, texts of at most 128 pieces) are made from shards, given or
 made up, by each number of worker processes, and the training loop learns from them. The step alone
 takes one batch that is on the device again and again and never asks how it went; what is lost
-between the two is the share of the time that the device waits: for batches, and for the loop, which
-looks at every loss before it moves the weights. Without a GPU the rate of the batches alone is
+between the two is the share of the time that the device waits: for batches, for the order of their
+texts, which the loop finds for each and the step alone for its one, and for the loop, which looks
+at every loss before it moves the weights. Without a GPU the rate of the batches alone is
 shown, or with --train, on a small --size and with few --tokens, the same table.
 """
 
@@ -47,17 +48,23 @@ LEARNING = {"lr": 1e-4, "weight_decay": 0.1}
 
 
 class Timed(nn.Module):
-    """A model that notes when each of its steps begins."""
+    """A model that notes when each of its steps begins, and how many tokens it has."""
 
     def __init__(self, model: AnyLearner) -> None:
         super().__init__()
         self.model = model
         self.begun: list[float] = []
+        self.tokens: list[int] = []
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """Return the losses of the model."""
         self.begun.append(time.perf_counter())
+        self.tokens.append(len(batch.tokens))
         return self.model(batch)
+
+    def rate(self) -> float:
+        """Return the tokens per second of all steps but the first and the last."""
+        return sum(self.tokens[WARM:-1]) / (self.begun[-1] - self.begun[WARM])
 
 
 def main() -> None:
@@ -95,7 +102,7 @@ def main() -> None:
             place, own = Path(folder) / f"run-{workers}", replace(plan, workers=workers)
             run = Run(place, origin=Origin(), resume=False)
             train(model, batches, own, run=run, machine=machine)
-            rate = asked.tokens / np.diff(model.begun[WARM:]).mean()
+            rate = model.rate()
             lost = 1 - rate / alone
             print(f"{workers} workers: {rate / 1e3:,.0f} k tokens/s, {lost:.1%} lost", flush=True)
 

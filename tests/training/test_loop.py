@@ -428,6 +428,45 @@ def test_every_part_of_every_step_draws_its_own_dropout(
     assert not set(drawn[0]) & set(drawn[2])
 
 
+def test_a_batch_is_on_the_device_before_the_losses_of_the_step_before_are_read(
+    make_model: MakeModel, make_batches: MakeBatches, make_run: MakeRun, machine: Machine
+) -> None:
+    """A copy that is asked for after it would wait for the optimizer, and keep a GPU waiting."""
+    told: list[str] = []
+
+    class Telling(Batch):
+        def to(self, device: torch.device) -> Batch:
+            told.append("moved")
+            return super().to(device)
+
+    class TellingBatches:
+        def at(self, step: int) -> list[Batch]:
+            return [Telling(**vars(part)) for part in make_batches().at(step)]
+
+    class TellingModel(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = make_model()
+
+        def forward(self, batch: Batch) -> Weights:
+            told.append("learned")
+            return self.model(batch)
+
+    tolist = torch.Tensor.tolist
+
+    def reading(tensor: Tensor) -> Any:
+        if tensor.dtype == torch.float64:  # as only losses are here
+            told.append("read")
+        return tolist(tensor)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.Tensor, "tolist", reading)
+        plan = replace(PLAN, steps=3)
+        train(TellingModel(), TellingBatches(), plan, run=make_run(), machine=machine)
+    step = ["learned", "moved", "read"]
+    assert told == ["moved", *step, *step, "learned", "read"]
+
+
 @pytest.mark.parametrize("accumulate", [1, 3])
 def test_the_number_of_workers_changes_no_bit(
     accumulate: int,

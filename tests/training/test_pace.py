@@ -56,7 +56,7 @@ def test_a_run_by_steps_never_looks_at_the_clock() -> None:
     assert [pace.is_last(step) for step in (1, 6, 7)] == [False, False, True]
     assert [pace.goes_on_after(step) for step in (0, 6, 7)] == [True, True, False]
     assert [pace.share(step) for step in (0, 7)] == [0, 1]
-    assert (pace.spent.unready, pace.note(), pace.wants("save")) == (0.0, "", False)
+    assert (pace.spent.place, pace.note(), pace.wants("save")) == (0.0, "", False)
 
 
 def test_a_budget_starts_when_it_is_made() -> None:
@@ -158,7 +158,8 @@ def test_a_resumed_run_goes_on_with_what_was_left() -> None:
     assert not late.goes_on_after(7)
 
 
-def test_a_resumed_run_goes_on_with_the_rate_that_it_had() -> None:
+@pytest.mark.parametrize("worked", [50, 500])  # in the rise of the rate, and in its fall
+def test_a_resumed_run_goes_on_with_the_rate_that_it_had(worked: int) -> None:
     """What the second process opens and compiles is no part of the way of the rate either."""
     schedule, clock = Schedule(warmup=200.0), Clock()
     first = Pace(steps=None, budget=Budget(seconds=1000, clock=clock), schedule=schedule)
@@ -166,23 +167,27 @@ def test_a_resumed_run_goes_on_with_the_rate_that_it_had() -> None:
     first.rate(1)
     clock.now += 10
     first.is_last(1)
-    clock.now += 50
+    clock.now += worked
     stopped, rate, share = first.spent, first.rate(2), first.share(2)
-    assert stopped == Spent(150, 100)
-    assert rate == pytest.approx(0.25)
+    way = 1000 - SECONDS_TO_CLOSE - 100
+    assert stopped == Spent(100 + worked, worked, way)
+    assert rate == pytest.approx(worked / 200 if worked < 200 else 1 - (worked - 200) / (way - 200))
 
     second = Pace(
         steps=None, budget=Budget(seconds=1000, clock=clock), schedule=schedule, before=stopped
     )
     clock.now += 40
-    assert second.rate(3) == pytest.approx(rate)
+    assert (second.rate(3), second.share(3)) == (rate, share)
     clock.now += 20
     second.is_last(3)
-    assert second.rate(4) == pytest.approx(rate)
-    assert second.spent == Spent(210, 160)
-    assert second.share(4) == pytest.approx(share * (899 / 839))  # there is as much less to come
-    clock.now += 10
-    assert second.rate(5) == pytest.approx(rate + 10 / 200)
+    assert (second.rate(4), second.share(4)) == (rate, share)
+    assert second.spent == Spent(160 + worked, worked, way)
+    left = way - worked - 60
+    clock.now += left / 4  # a fourth of the rest, in whatever time is left
+    assert second.share(5) == pytest.approx(share + (1 - share) / 4)
+    assert second.rate(5) == pytest.approx(schedule.at(worked + (way - worked) / 4, end=way))
+    clock.now += left * 3 / 4
+    assert second.rate(6) == pytest.approx(0, abs=1e-9)
 
 
 def test_the_longest_work_counts_but_for_the_first_which_also_prepares() -> None:

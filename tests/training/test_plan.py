@@ -19,7 +19,9 @@ def test_the_pace_goes_by_steps_or_by_the_budget() -> None:
     by_steps = TrainingPlan(steps=5, lr=0.1, schedule=COSINE).pace(Spent())
     assert (by_steps.steps, by_steps.end, by_steps.rate(1)) == (5, 6, 0.5)
     budget = Budget(seconds=60.0, clock=lambda: 7.0)
-    by_time = TrainingPlan(budget=budget, lr=0.1, schedule=Schedule(warmup=20.0)).pace(Spent(10.0))
+    by_time = TrainingPlan(budget=budget, lr=0.1, schedule=Schedule(warmup=20.0)).pace(
+        Spent(10.0, 10.0)
+    )
     assert (by_time.steps, by_time.seconds, by_time.rate(1)) == (None, 10.0, 0.5)
 
 

@@ -1,6 +1,7 @@
 """A run on disk: what is torn is found, what was good stays, the log never lies."""
 
 import errno
+import json
 import os
 import shutil
 import time
@@ -15,12 +16,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from bertworks.core.artifact import MANIFEST, Origin, saving
+from bertworks.core.artifact import (
+    MANIFEST,
+    Origin,
+    first_change,
+    name_input,
+    saving,
+    seal,
+)
 from bertworks.core.crew import Crew
 from bertworks.core.errors import ArtifactError, TrainingError, UsageError
 from bertworks.training.health import LONGEST_ROLLBACK, Health, Rollback
 from bertworks.training.log import read_log
 from bertworks.training.optimizer import make_optimizer, optimizer_tensors
+from bertworks.training.pace import Spent
 from bertworks.training.run import (
     KEPT_CHECKPOINTS,
     Counters,
@@ -313,8 +322,38 @@ def test_an_input_may_lie_elsewhere_but_not_be_read_in_another_way(
     with pytest.raises(UsageError, match=r"begun with train = '.*train\.tsv', now '.*train\.csv'"):
         begin("train.csv").restore(walk.model, walk.optimizer)
     (tmp_path / "moved/data.tsv").write_text("two\t0\n")
-    with pytest.raises(UsageError, match=r"data\.tsv has changed since"):
+    with pytest.raises(UsageError, match=r"begun with train = '.*train\.tsv', now '.*data\.tsv'"):
         begin("moved/data.tsv").restore(walk.model, walk.optimizer)
+    (tmp_path / "train.tsv").write_text("two\t0\n")
+    with pytest.raises(UsageError, match=r"train\.tsv has changed since"):
+        begin("train.tsv").restore(walk.model, walk.optimizer)
+
+
+def test_compression_does_not_hide_how_a_file_is_read(tmp_path: Path) -> None:
+    def change(name: str) -> str | None:
+        begun = {"settings": {"train": "a.tsv.gz"}, "inputs": {"train": told}}
+        origin = Origin(settings={"train": name}, inputs={"train": tmp_path / name})
+        return first_change(tmp_path, begun, origin, free=set())
+
+    for name in ("a.tsv.gz", "b.TSV.gz", "c.csv.gz"):
+        (tmp_path / name).write_bytes(b"the same")
+    told = name_input(tmp_path / "a.tsv.gz")
+    assert change("b.TSV.gz") is None
+    assert "begun with train = 'a.tsv.gz', now 'c.csv.gz'" in str(change("c.csv.gz"))
+
+
+def test_a_run_that_an_earlier_version_has_begun_goes_on(make_run: MakeRun, tmp_path: Path) -> None:
+    walk = Walk()
+    run = make_run()
+    walk.step(run)
+    (checkpoint,) = whole_checkpoints(run.folder)
+    counters = json.loads((checkpoint / "counters.json").read_text())
+    (checkpoint / "counters.json").write_text(json.dumps({**counters, "seconds": 12.5}))
+    (checkpoint / "time.json").unlink()
+    (checkpoint / MANIFEST).unlink()
+    seal(checkpoint, "checkpoint", Origin())
+    at = make_run(resume=True).restore(walk.model, walk.optimizer)
+    assert (at.step, at.spent) == (1, Spent(12.5, 12.5))
 
 
 # Going back

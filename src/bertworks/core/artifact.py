@@ -18,7 +18,7 @@ from typing import Any, Literal
 from bertworks.core import __version__
 from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.core.file_pairs import is_pair, sides_of
-from bertworks.core.lines import is_unicode
+from bertworks.core.lines import is_unicode, plain_suffix
 from bertworks.core.shipped import is_shipped, shown
 
 MANIFEST = "manifest.json"
@@ -147,14 +147,16 @@ def first_change(
     so may where an input lies, for what it holds is compared.
     """
     before, now = begun["settings"], origin.settings
+    found = {name: name_input(path) for name, path in origin.inputs.items()}
     for key in now:
         # One that was not there yet and is empty or off changes nothing.
         was = before.get(key) if key in before or now[key] else now[key]
-        if key not in free and was != now[key] and not _has_moved(key, begun, origin):
-            found = f"{folder} was begun with {key} = {was!r}, now {now[key]!r}"
-            return f"{found}; resume with the same settings"
+        has_moved = key in found and _is_same(begun["inputs"].get(key, {}), found[key])
+        if key not in free and was != now[key] and not has_moved:
+            both = f"{folder} was begun with {key} = {was!r}, now {now[key]!r}"
+            return f"{both}; resume with the same settings"
     for name, path in origin.inputs.items():
-        if begun["inputs"].get(name, {}).get("sha256") != name_input(path)["sha256"]:
+        if begun["inputs"].get(name, {}).get("sha256") != found[name]["sha256"]:
             if name not in begun["inputs"]:
                 return f"{path} has come since {folder} was begun; take it away"
             return f"{path} has changed since {folder} was begun; put it back as it was"
@@ -164,15 +166,15 @@ def first_change(
     return None
 
 
-def _has_moved(key: str, begun: dict[str, Any], origin: Origin) -> bool:
-    """Tell whether a setting is the path of an input whose content is known.
+def _is_same(told: dict[str, Any], found: dict[str, Any]) -> bool:
+    """Tell whether two inputs are known to hold the same, and are read in the same way.
 
-    Files must keep their suffix, by which some of them are read.
+    Files are read by their suffix; of folders without a manifest it is not known what they hold.
     """
-    told, path = begun["inputs"].get(key, {}), origin.inputs.get(key)
-    if path is None or not told.get("sha256"):
+    if not told.get("sha256") or told["sha256"] != found["sha256"]:
         return False
-    return path.is_dir() or path.suffix == Path(told["path"]).suffix
+    before, now = Path(told["path"]), Path(found["path"])
+    return now.is_dir() or plain_suffix(before) == plain_suffix(now)
 
 
 def refuse_existing(folder: Path) -> None:

@@ -154,7 +154,12 @@ def _discriminator(metrics: Mapping[str, float]) -> Found:
 
 def _told(loss: float, guess: float) -> tuple[str, str]:
     """Say how much more than a guess was learned, and where the loss lies beside that of it."""
-    return ("little", f"{1 - loss / guess:.1%} below") if loss < guess else ("nothing", "not below")
+    share = f"{1 - loss / guess:.1%}"
+    return (
+        ("nothing", "not below")
+        if share in ("-0.0%", "0.0%") or loss > guess
+        else ("little", f"{share} below")
+    )
 
 
 def _not_falling(losses: np.ndarray) -> Found:

@@ -188,7 +188,8 @@ def is_expressible(config: EncoderConfig, tasks: Mapping[str, TaskNote], *, pad_
 def encoder_obstacle(config: EncoderConfig, *, pad_id: int) -> str | None:
     """Return why the words of the config's family do not say all of the encoder, or None."""
     if config.family == OWN:
-        return f"it is of no published family (its mixer is {config.mixer})"
+        mixer = "" if config.mixer == "attention" else f" (its mixer is {config.mixer})"
+        return f"it is of no published family{mixer}"
     dialect = DIALECTS[config.family]
     if not config.num_segments and "type_vocab_size" in dialect.keys:
         return f"the classes of {config.family} read a segment of every token, and it has none"

@@ -130,7 +130,8 @@ def _refuse_unknown_elsewhere(opened: OpenModel, folder: Path) -> None:
     config, written = opened.model.config, open_folder(folder)
     if written.model_type == OWN:
         why = encoder_obstacle(config, pad_id=opened.tokenizer.specials.pad)
-        raise ArtifactError(f"no other library knows this network: {why}; use --to onnx")
+        remedy = "; use --to onnx" if config.mixer == "attention" else ""
+        raise ArtifactError(f"no other library knows this network: {why}{remedy}")
     if written.has_own_heads and list(opened.model.heads.parameters()):
         raise ArtifactError(
             f"no class of the family {config.family} has the tasks {', '.join(opened.model.tasks)};"

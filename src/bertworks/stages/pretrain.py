@@ -153,8 +153,10 @@ def _warn_of_obstacle(config: EncoderConfig, tokenizer: Tokenizer) -> None:
 
 def _announce(ready: _Ready, machine: Machine, crew: Crew) -> None:
     in_all = f" in {crew.size} processes" if crew.size > 1 else ""
-    place, objectives = f"{machine.device}{in_all}", ", ".join(ready.plan.weights)
-    say(f"pre-training {_num_parameters(ready.model):,} parameters on {place}: {objectives}")
+    count, weights = _num_parameters(ready.model), ready.plan.weights
+    several = [f"{name}={weight}" for name, weight in weights.items()]
+    learned = ", ".join(several if len(several) > 1 else weights)
+    say(f"pre-training {count:,} parameters on {machine.device}{in_all}: {learned}")
 
 
 def _summary(model: AnyLearner, steps: int, final: FinalScores) -> str:

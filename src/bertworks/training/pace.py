@@ -30,7 +30,8 @@ class Spent:
     """The time that a run has taken, in all processes that have gone on with it."""
 
     seconds: float = 0.0
-    unready: float = 0.0  # of these, under a budget: before the first step of each was over
+    place: float = 0.0  # under a budget: how far along its way the rate has come
+    way: float = 0.0  # the length of that way, in seconds of the process that began it
 
 
 @dataclass
@@ -65,7 +66,7 @@ class Pace:
     before: Spent = field(default_factory=Spent)  # what processes before this one have taken
 
     has_ended: bool = field(default=False, init=False)
-    _unready: float = field(default=0.0, init=False)  # as Spent has it
+    _ready: float = field(default=0.0, init=False)  # when this process had taken its first step
     _begun: float = field(default=0.0, init=False)  # when the step at hand began
     _quickest: float = field(default=math.inf, init=False)  # seconds of a step
     _taken: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list), init=False)
@@ -76,11 +77,13 @@ class Pace:
     @property
     def spent(self) -> Spent:
         """The time that the run has taken."""
-        return Spent(self.seconds, self._unready)
+        if self.budget is None:
+            return Spent(self.seconds)
+        return Spent(seconds := self.seconds, self._place(seconds), self._way)
 
     @property
     def seconds(self) -> float:
-        """The same in all, which is the part of a budget that is spent."""
+        """The seconds of all processes so far: under a budget, the part of it that is spent."""
         return self.before.seconds + self._watch.spent()
 
     @property
@@ -96,14 +99,13 @@ class Pace:
             return self.schedule.at(step, end=self.end)
         self._get_ready()
         self._begun = self.seconds
-        return self.schedule.at(self._begun - self._unready, end=self.end - self._unready)
+        return self.schedule.at(self._place(self._begun), end=self._way)
 
     def share(self, step: int) -> float:
         """Return how much of the run lies behind a step."""
         if self.steps is not None:
             return step / self.steps
-        learning = self.seconds - self._unready
-        return min(learning / max(self.end - self._unready, 1e-9), 1.0)
+        return min(self._place(self.seconds) / max(self._way, 1e-9), 1.0)
 
     def is_last(self, step: int) -> bool:
         """Tell whether a step that has just been taken is the last."""
@@ -154,7 +156,22 @@ class Pace:
         resume it would make the rate leap.
         """
         if math.isinf(self._quickest):
-            self._unready = self.before.unready + self._watch.spent()
+            self._ready = self.seconds
+
+    @property
+    def _way(self) -> float:
+        """The seconds from the first step's end to where the rate would come to nothing."""
+        return self.before.way or self.before.place + self.end - self._ready
+
+    def _place(self, seconds: float) -> float:
+        """Return where on its way the rate stands at a time.
+
+        A later process goes on from where the one before it stood, and takes the rest of the way
+        in the time that is left, which its own start has made shorter.
+        """
+        left = max(self.end - self._ready, 1e-9)
+        rest = self._way - self.before.place
+        return self.before.place + rest * (seconds - self._ready) / left
 
     def _seconds_to_end(self) -> float:
         """Return what the last evaluations and saves will take: the loop's and the stage's."""

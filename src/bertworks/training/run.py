@@ -63,7 +63,7 @@ class Counters:
     best_step: int = 0
     best_score: float = -math.inf
     health: Health = field(default_factory=Health)
-    spent: Spent = field(default_factory=Spent, compare=False)  # which makes no run another
+    spent: Spent = field(default_factory=Spent, compare=False)  # two runs are equal at any speed
 
 
 class Run:
@@ -332,7 +332,9 @@ def _write_counters(folder: Path, counters: Counters) -> None:
 def _read_counters(folder: Path) -> Counters:
     entries = json.loads((folder / "counters.json").read_text())
     health = Health.from_json(entries.pop("health"))
-    spent = Spent(**json.loads((folder / "time.json").read_text()))
+    seconds = entries.pop("seconds", 0.0)  # here runs of earlier versions had them
+    told, place = folder / "time.json", {"seconds": seconds, "place": seconds}
+    spent = Spent(**(json.loads(told.read_text()) if told.exists() else place))
     numbers: dict[str, Any] = {
         key: float(value) if isinstance(value, str) else value for key, value in entries.items()
     }
