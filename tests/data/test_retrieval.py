@@ -74,10 +74,15 @@ def test_smart_files_name_queries_by_their_place_and_grade_backwards(tmp_path) -
 
 def test_rows_that_cannot_be_used_are_set_aside(ours) -> None:
     bad_judgements = ["q9\t3\t1", "q1\tx\t1", "q1\t3\tgood", "q1\t3\t-1"]
+    more = [f"m{n}" for n in range(60)]
     folder = ours(
-        queries=[*QUERIES, {"id": "q1", "text": "again"}, {"id": "q3", "text": " "}],
-        documents=[*DOCUMENTS, *({"id": f"d{n}", "text": "t"} for n in range(60))],
-        judgements=[*JUDGEMENTS, *bad_judgements],
+        queries=[
+            *QUERIES,
+            {"id": "q1", "text": "again"},
+            {"id": "q3", "text": " "},
+            *({"id": name, "text": "more"} for name in more),
+        ],
+        judgements=[*JUDGEMENTS, *bad_judgements, *(f"{name}\t3\t1" for name in more)],
     )
     found, quarantine = read(folder)
     reasons = [row.reason for row in quarantine.rows]
@@ -87,6 +92,17 @@ def test_rows_that_cannot_be_used_are_set_aside(ours) -> None:
     for said in ("no document 'x'", "'good'", "the grade is -1.0"):
         assert any(said in reason for reason in reasons)
     assert found.grades["q1"]["3"] == 2.0
+
+
+def test_many_documents_do_not_hide_that_judgements_are_bad(ours) -> None:
+    documents = [{"id": n, "text": "t"} for n in range(500)]
+    for judgements, said in (
+        (["q1\t3\t1", "q1\t4\t2"], r"2 of 2 rows .* no column 'query' \(found 1, 2, 3\)"),
+        (["query,document,grade", "q1,3,1"], "no column 'query'"),
+        ([*JUDGEMENTS[:2], *(f"x{n}\t3\t1" for n in range(9))], "9 of 10 rows .* no query 'x0'"),
+    ):
+        with pytest.raises(DataError, match=said):
+            read(ours(documents=documents, judgements=judgements))
 
 
 @pytest.mark.parametrize("row", ["q1\t3\t1", "q1\t5\tinf", "q1\t5\tnan"])

@@ -107,6 +107,17 @@ def test_bad_rows_of_tables_are_named_by_their_line_in_the_file(file: Write, suf
     ]
 
 
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_of_one_column_an_empty_line_is_a_row_for_who_counts_answers(
+    file: Write, suffix: str
+) -> None:
+    """Otherwise answers would move up, and nobody would know by how many."""
+    path = file(f"a.{suffix}", "text\none\n\ntwo\n\n\n")
+    examples, bad = read(path, labelled=False)
+    assert [example.text for example in examples] == ["one", "two"]
+    assert bad == [(3, "all of its cells are blank")]
+
+
 @pytest.mark.parametrize("header", ["text,label,note\n", ""])
 def test_blank_rows_of_a_spreadsheet_are_passed_over(file: Write, header: str) -> None:
     rows = "one,1,x\n,,\n,\n,,,,\n , ,\n\ntwo,0,y\n"

@@ -1,16 +1,25 @@
 """The model that a fine-tuning begins with: fresh ones of some size."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bertworks.core.errors import UsageError
-from bertworks.stages.finetune_model import longest_of, open_for, own_tasks
+from bertworks.model.embedding import EmbeddingRecipe
+from bertworks.stages.finetune_model import (
+    longest_of,
+    open_for,
+    own_tasks,
+    refuse_vain_lessons,
+    tell_lost_recipe,
+)
 from bertworks.stages.setting_groups import DropoutSettings
 from bertworks.stages.settings import FinetuneSettings
 from bertworks.tasks.classify import Classify
+from bertworks.tasks.embed import Embed, VectorLesson
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 Make = Callable[..., FinetuneSettings]
@@ -55,3 +64,45 @@ def test_a_window_beyond_the_network_is_refused(settings_of: Make) -> None:
 def test_an_unknown_size_is_refused(settings_of: Make) -> None:
     with pytest.raises(UsageError, match="there is no family 'huge'"):
         open_for(settings_of(size="huge-2x24"), [Classify(["a", "b"])], {})
+
+
+@pytest.mark.parametrize(
+    ("together", "dropout", "lesson", "said"),
+    [
+        ({"batch_size": 8, "accumulate": 8}, 0.1, "contrastive", "leaves 1 in each; raise"),
+        ({"batch_size": 1}, 0.1, "ranking", "--batch-size 1 in 1 parts leaves 1"),
+        ({}, 0.0, "simcse", "this network has none; give --dropout 0.1"),
+        ({"batch_size": 8, "accumulate": 4}, 0.0, "contrastive", None),
+        ({}, 0.1, "simcse", None),
+    ],
+)
+def test_a_lesson_without_a_difference_is_refused(
+    settings_of: Make, together: dict[str, int], dropout: float, lesson: Any, said: str | None
+) -> None:
+    rates = DropoutSettings(dropout=dropout)
+    settings = settings_of(size="tiny", longest=40, dropping=rates, **together)
+    task = Embed(lesson=VectorLesson(lesson))
+    opened = open_for(settings, [task], {})
+    if said is None:
+        refuse_vain_lessons(settings, [task], opened)
+    else:
+        with pytest.raises(UsageError, match=said):
+            refuse_vain_lessons(settings, [task], opened)
+
+
+def test_what_made_vectors_before_and_will_not_is_told(
+    settings_of: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings, task = settings_of(size="tiny", longest=40), Embed()
+    opened = open_for(settings, [task], {})
+    capsys.readouterr()
+    for recipe in (None, EmbeddingRecipe(max_length=40), EmbeddingRecipe()):
+        tell_lost_recipe(settings, [task], replace(opened, recipe=recipe))
+    assert capsys.readouterr().err == ""
+    prompts = {"query": "query: ", "document": "passage: "}
+    other = EmbeddingRecipe(pooling="first", max_length=16, prompts=prompts, lowercase=True)
+    tell_lost_recipe(settings, [task], replace(opened, recipe=other))
+    assert (
+        "it leaves behind: the pooling first; the prompts query, document; small letters alone; "
+        "the cut after 16 pieces" in capsys.readouterr().err
+    )

@@ -44,6 +44,16 @@ def test_what_was_there_already_is_not_taken_again(text: Path, command: Run) -> 
     assert (manifest["settings"]["kind"], manifest["seed"]) == ("neighbours", 0)
 
 
+def test_a_text_is_in_one_row_on_whichever_side(tmp_path: Path, command: Run) -> None:
+    """Rows are told apart from each other when they are learned, and a footer is in all."""
+    file, out = tmp_path / "text.txt", tmp_path / "pairs"
+    footer = "All rights of this page are reserved."
+    own = (f"The {n} of these animals runs and jumps. {footer}\n\n" for n in range(9))
+    file.write_text("".join(own) + f"{footer} Then somebody wrote this below it.\n")
+    assert command("pairs", file, "--out", out).code == 0
+    assert [row["text_b"] for row in rows(out)] == [footer]
+
+
 def test_sentences_alone_have_one_column(text: Path, command: Run) -> None:
     out = text.parent / "alone"
     assert command("pairs", text, "--kind", "sentences", "--out", out).code == 0

@@ -5,6 +5,7 @@ A folder holds them in a layout of our own or in that of the SMART system, compr
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,36 +37,46 @@ class RetrievalSet:
 
 def read_retrieval_set(folder: Path, quarantine: Quarantine) -> RetrievalSet:
     """Read the retrieval set of a folder; rows that cannot be used go to the quarantine."""
-    own = Quarantine()
     if _find(folder, OURS[0]) is not None:
-        found = _read_ours(folder, own)
+        found = _read_ours(folder, quarantine)
     elif _find(folder, SMART_QUERIES) is not None:
-        found = _read_smart(folder, own)
+        found = _read_smart(folder, quarantine)
     else:
         raise DataError(
             f"{folder} holds no retrieval set; it needs the files {', '.join(OURS)}, or those of "
             "the SMART layout"
         )
-    own.check()
-    quarantine.take(own)
     if not found.judged:
         raise DataError(f"in {folder} no document answers any query; there is nothing to score")
     return found
 
 
+@contextmanager
+def _checked(quarantine: Quarantine) -> Iterator[Quarantine]:
+    """Lend a quarantine of one file, and stop where too much of that file is bad."""
+    own = Quarantine()
+    yield own
+    own.check()
+    quarantine.take(own)
+
+
 def _read_ours(folder: Path, quarantine: Quarantine) -> RetrievalSet:
     queries, documents, judgements = (_require(folder, name) for name in OURS)
-    made = RetrievalSet(
-        _read_texts(queries, quarantine), _read_texts(documents, quarantine, may_be_empty=True)
-    )
-    for line, row in read_rows(judgements, quarantine):
-        try:
-            _grade(made, str(row["query"]), str(row["document"]), float(row["grade"]))
-            quarantine.pass_good()
-        except KeyError as error:
-            quarantine.add(judgements, line, f"no {error} (found {', '.join(row) or 'nothing'})")
-        except (DataError, ValueError) as error:
-            quarantine.add(judgements, line, str(error))
+    with _checked(quarantine) as of_queries, _checked(quarantine) as of_documents:
+        made = RetrievalSet(
+            _read_texts(queries, of_queries),
+            _read_texts(documents, of_documents, may_be_empty=True),
+        )
+    with _checked(quarantine) as own:
+        for line, row in read_rows(judgements, own):
+            try:
+                _grade(made, str(row["query"]), str(row["document"]), float(row["grade"]))
+                own.pass_good()
+            except KeyError as error:
+                found = ", ".join(map(str, row)) or "nothing"
+                own.add(judgements, line, f"no column {error} (found {found})")
+            except (DataError, ValueError) as error:
+                own.add(judgements, line, str(error))
     return made
 
 
@@ -90,20 +101,23 @@ def _read_smart(folder: Path, quarantine: Quarantine) -> RetrievalSet:
     """
     files = (SMART_QUERIES, SMART_DOCUMENTS, SMART_JUDGEMENTS)
     queries, documents, judgements = (_require(folder, name) for name in files)
-    texts = (text for _, text in _entries(queries, quarantine))
-    made = RetrievalSet(
-        {str(place): text for place, text in enumerate(texts, start=1)},
-        _unlike(_entries(documents, quarantine), documents, quarantine),
-    )
-    quarantine.pass_good(len(made.queries) + len(made.documents))
-    for line, text in read_lines(judgements, quarantine):
-        try:
-            query, document, code = map(int, text.split())
-            grade = SMART_BEST + 1 - code if 1 <= code <= SMART_BEST else 0
-            _grade(made, str(query), str(document), grade)
-            quarantine.pass_good()
-        except (DataError, ValueError) as error:
-            quarantine.add(judgements, line, f"no judgement: {error}")
+    with _checked(quarantine) as of_queries, _checked(quarantine) as of_documents:
+        texts = (text for _, text in _entries(queries, of_queries))
+        made = RetrievalSet(
+            {str(place): text for place, text in enumerate(texts, start=1)},
+            _unlike(_entries(documents, of_documents), documents, of_documents),
+        )
+        of_queries.pass_good(len(made.queries))
+        of_documents.pass_good(len(made.documents))
+    with _checked(quarantine) as own:
+        for line, text in read_lines(judgements, own):
+            try:
+                query, document, code = map(int, text.split())
+                grade = SMART_BEST + 1 - code if 1 <= code <= SMART_BEST else 0
+                _grade(made, str(query), str(document), grade)
+                own.pass_good()
+            except (DataError, ValueError) as error:
+                own.add(judgements, line, f"no judgement: {error}")
     return made
 
 

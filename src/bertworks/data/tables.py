@@ -222,9 +222,10 @@ class _Namer:
         """Yield rows by name; those of another width are refused, blank ones at the end are not."""
         blank: list[int] = []
         for number, row in rows:
-            # Of one column a blank cell is a text that is missing.
-            if _is_blank(row) and not len(row) == len(self.names) == 1:
-                blank += [number] if self.wanted.has_blank and len(row) > 1 else []
+            # Of one column a blank cell is a text that is missing, and so is an empty line.
+            is_one, is_counted = len(self.names) == 1, self.wanted.has_blank
+            if _is_blank(row) and (is_counted or not (is_one and row)):
+                blank += [number] if is_counted and (is_one or len(row) > 1) else []
                 continue
             for before in blank:
                 refuse(before, "all of its cells are blank")

@@ -30,7 +30,13 @@ from bertworks.evaluation.statistics import NO_WIDTH, has_no_width, range_rows
 from bertworks.evaluation.training_curves import course_of
 from bertworks.serving.model_folder import OpenModel, write_model
 from bertworks.stages.finetune_data import CutAnew, TaskData, cut_task, read_task
-from bertworks.stages.finetune_model import longest_of, open_for, own_tasks
+from bertworks.stages.finetune_model import (
+    longest_of,
+    open_for,
+    own_tasks,
+    refuse_vain_lessons,
+    tell_lost_recipe,
+)
 from bertworks.stages.finetune_plan import plan_of
 from bertworks.stages.finetune_seeds import run_seeds
 from bertworks.stages.settings import FinetuneSettings
@@ -130,6 +136,8 @@ def _make_ready(
     going_on = {} if settings.several.new_head else own
     read = [read_task(source, going_on) for source in sources]
     opened = open_for(settings, [one.task for one in read], own)
+    refuse_vain_lessons(settings, [one.task for one in read], opened)
+    tell_lost_recipe(settings, [one.task for one in read], opened)
     longest = longest_of(settings, opened)
     learned = [cut_task(one, opened, longest) for one in read]
     batches = _batches(settings, learned, opened.tokenizer, longest)

@@ -8,6 +8,7 @@ from bertworks.model.config import Dropout
 from bertworks.serving.model_folder import OpenModel, make_model, open_model, tasks_of
 from bertworks.stages.settings import FinetuneSettings
 from bertworks.tasks.catalog import KINDS
+from bertworks.tasks.embed import Embed
 from bertworks.tasks.task import Task
 
 DEFAULT_LONGEST = 512  # pieces that a fresh network reads
@@ -73,3 +74,44 @@ def longest_of(settings: FinetuneSettings, opened: OpenModel) -> int:
             f"give --longest {limit} or less"
         )
     return settings.longest or limit
+
+
+def refuse_vain_lessons(
+    settings: FinetuneSettings, learned: Sequence[Task], opened: OpenModel
+) -> None:
+    """Stop where vectors would be compared with nothing, or with themselves."""
+    config, num_together = opened.model.config, settings.batch_size // settings.accumulate
+    for task in (task for task in learned if isinstance(task, Embed)):
+        if num_together < 2:
+            raise UsageError(
+                f"{task.name} compares the rows of a part with each other, but --batch-size "
+                f"{settings.batch_size} in {settings.accumulate} parts leaves {num_together} in "
+                "each; raise --batch-size or lower --accumulate"
+            )
+        if task.lesson.loss == "simcse" and not (config.dropout or config.attention_dropout):
+            raise UsageError(
+                "--vector-loss simcse learns from what dropout makes of a text twice, and this "
+                "network has none; give --dropout 0.1"
+            )
+
+
+def tell_lost_recipe(
+    settings: FinetuneSettings, learned: Sequence[Task], opened: OpenModel
+) -> None:
+    """Say which of the steps by which a folder makes vectors the new model will not have."""
+    before = opened.recipe
+    for task in (task for task in learned if before and isinstance(task, Embed)):
+        assert before is not None
+        lost = [f"the pooling {before.pooling}"] if before.pooling != task.pooling else []
+        lost += [f"{count} dense layer{'s' * (count > 1)}"] if (count := len(before.layers)) else []
+        lost += [f"the prompts {', '.join(before.prompts)}"] if before.prompts else []
+        lost += ["small letters alone"] if before.lowercase else []
+        limit = before.max_length or opened.model.config.max_positions
+        if limit < longest_of(settings, opened):
+            lost.append(f"the cut after {limit} pieces")
+        if lost:
+            say(
+                f"warning: {task.name} makes vectors by the pooling {task.pooling} of all that a "
+                f"text holds; of {settings.model} it leaves behind: {'; '.join(lost)} (--pooling, "
+                "--longest)"
+            )

@@ -67,7 +67,11 @@ def _draw(
     with progress("taking pairs", total=None, unit="MB") as meter:
         for number, document in enumerate(read_documents(files, quarantine)):
             drawn = maker.draw(document, random_at(settings.seed, "pairs", number))
-            new = {derive(0, texts[0]): texts for texts in drawn}  # a number, however long a text
-            yield [texts for key, texts in new.items() if key not in seen]
-            seen |= new.keys()
+            taken = []
+            for texts in drawn:
+                own = {derive(0, text) for text in texts}  # a number, however long a text
+                if not own & seen:
+                    taken.append(texts)
+                    seen |= own
+            yield taken
             meter.advance(document.num_bytes / 1e6)
