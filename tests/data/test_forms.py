@@ -181,11 +181,18 @@ def test_a_bad_row_says_why(form: str, change: dict[str, Any], expected: str) ->
     assert expected in reason(GOOD[form][0] | change, form)
 
 
+@pytest.mark.parametrize("passage", [{}, {"passage": None}, {"passage": ""}, {"passage": " "}])
+def test_a_choice_without_a_passage_may_have_an_empty_cell(passage: dict[str, Any]) -> None:
+    row = {"question": "which?", "choices": ["this", "that"], "label": 0}
+    assert make_example(row | passage, 3, form="choice").passage is None
+
+
 def test_spans_are_taken_in_their_order_and_must_not_overlap() -> None:
     row = {"text": "Ada in Rome", "spans": [[7, 11, "LOC"], {"start": 0, "end": 3, "label": "PER"}]}
     found = make_example(row, 3, form="tags")
     assert found.spans == (Span(0, 3, "PER"), Span(7, 11, "LOC"))
-    assert "overlap" in reason(row | {"spans": [[0, 3, "PER"], [2, 6, "LOC"]]}, "tags")
+    said = reason(row | {"spans": [[0, 3, "PER"], [2, 6, "LOC"]]}, "tags")
+    assert "the spans 0..3 (PER) and 2..6 (LOC) overlap; a word has one tag, so keep one" in said
     assert "not a start, an end and a label" in reason(row | {"spans": [[0, 3]]}, "tags")
 
 

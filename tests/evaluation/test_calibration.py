@@ -167,6 +167,14 @@ def test_questions_may_have_different_numbers_of_choices() -> None:
     assert temperature == pytest.approx(2.0, rel=0.25)
 
 
+def test_answers_that_hardly_differ_tell_no_temperature_and_are_not_called_right() -> None:
+    claims = [Claims.choice([0.5001, 0.4999], 0)] * 40 + [Claims.choice([0.5001, 0.4999], 1)] * 9
+    temperature, refusal = fit_temperature(claims)
+    assert temperature == 1.0
+    assert refusal is not None
+    assert "differ too little in how sure they are; train longer" in refusal
+
+
 def test_answers_that_are_all_right_tell_no_temperature() -> None:
     claims = [Claims.choice([0.6, 0.4], 0)] * 40
     temperature, refusal = fit_temperature(claims)

@@ -65,6 +65,10 @@ BAD = {
         f'[a]\n{FILES}columns = {{txt = "sentence"}}\n',
         "[a] columns takes NAME=COLUMN with text, text_b, label, ",
     ),
+    "no name of a column": (
+        f"[a]\n{FILES}columns = {{text = true}}\n",
+        "[a] columns: text is True, but it must be a name, a number, or a list of names",
+    ),
     "of any module": (f"[training]\n{FILES}", "[training] cannot be the name of a task"),
     "of a module": (f"[train]\n{FILES}", "[train] cannot be the name of a task"),
     "of the log": (f"[lr]\n{FILES}", "[lr] cannot be the name of a task; choose another, as lr_"),
@@ -79,6 +83,12 @@ def test_a_file_that_cannot_be_meant_is_one_sentence(name: str, tmp_path: Path) 
         read_task_list(file)
     assert str(refused.value).startswith(str(file))
     assert said in str(refused.value)
+
+
+def test_columns_may_be_a_list_or_a_number(tmp_path: Path) -> None:
+    columns = 'columns = {question = 1, choices = ["A", "B"], label = "answer"}\n'
+    (source,) = read_task_list(write(tmp_path, f"[a]\n{FILES}{columns}"))
+    assert source.columns == ("question=1", "choices=A,B", "label=answer")
 
 
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:

@@ -96,12 +96,16 @@ def test_chances_are_the_softmax_and_the_prior_is_taken_off(choice) -> None:
     assert list(fair["probabilities"].values()) == pytest.approx(np.array([0.625, 2, 3]) / 5.625)
 
 
-def test_entailment_compares_how_surely_each_claim_follows(choice, answer, tokenizer) -> None:
-    task = ByEntailment(choice, JUDGE, template="It tells of {label}!")
-    _, answers = answer(JUDGE, task, [*TEXTS, LONG])
+@pytest.mark.parametrize("judge", [JUDGE, JUDGE.with_temperature(0.125)], ids=["as it is", "sharp"])
+def test_entailment_compares_how_surely_each_claim_follows(
+    judge, choice, answer, tokenizer
+) -> None:
+    """With three labels a temperature changes more than how sure an answer is."""
+    task = ByEntailment(choice, judge, template="It tells of {label}!")
+    _, answers = answer(judge, task, [*TEXTS, LONG])
     for example, given in zip([*TEXTS, LONG], answers, strict=True):
         pairs = [TextExample(example.text, f"It tells of {text}!") for text in LABELS.values()]
-        _, judged = answer(JUDGE, JUDGE, pairs)
+        _, judged = answer(judge, judge, pairs)
         chances = np.array([row["probabilities"]["entailment"] for row in judged])
         expected = chances / chances.sum()
         assert list(given["probabilities"].values()) == pytest.approx(expected, rel=1e-4)

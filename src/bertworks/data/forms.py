@@ -281,7 +281,10 @@ def _spans(row: Row, text: str) -> tuple[Span, ...]:
     found.sort(key=lambda span: span.start)
     for before, after in pairwise(found):
         if after.start < before.end:
-            raise DataError(f"the spans {before} and {after} overlap; a word has one tag")
+            first, second = (f"{one.start}..{one.end} ({one.label})" for one in (before, after))
+            raise DataError(
+                f"the spans {first} and {second} overlap; a word has one tag, so keep one of them"
+            )
     return tuple(found)
 
 
@@ -316,7 +319,9 @@ def _choice(row: Row) -> ChoiceExample:
     if len(choices) < 2:
         raise DataError("there are less than two choices, so there is nothing to choose")
     label = _chosen(row, choices) if row.is_labelled else None
-    passage = row.optional_text("passage")
+    # An empty cell is how a table says that there is none.
+    is_blank = row.has("passage") and not str(row.value("passage")).strip()
+    passage = None if is_blank else row.optional_text("passage")
     return ChoiceExample(row.text("question"), choices, passage, label, line=row.line)
 
 

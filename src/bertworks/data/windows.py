@@ -111,6 +111,6 @@ def pieces_near(length: int, places: Sequence[tuple[int, int]], *, room: int) ->
     if needed > room:
         raise DataError(
             f"the marked places take {needed} pieces, but a window has room for {room}; shorten "
-            "them, or raise --longest"
+            "them, or fine-tune with a larger --longest"
         )
     return np.sort(np.argsort(distance, kind="stable")[:room])

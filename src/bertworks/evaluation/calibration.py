@@ -117,6 +117,11 @@ def fit_temperature(claims: Sequence[Claims]) -> tuple[float, str | None]:
     logits, right = _rows_of(claims)
     low, high = 1 / HIGHEST, HIGHEST  # of its inverse, in which the loss is convex
     if _slope(logits, right, high) < 0:
+        if (logits.argmax(axis=1) != right).any():
+            return 1.0, (
+                "the answers on dev differ too little in how sure they are; train longer, or with "
+                "a higher --lr"
+            )
         return 1.0, (
             "the answers on dev are right however sure they are, so no temperature is the best "
             "one; give harder or more examples"

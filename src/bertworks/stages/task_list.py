@@ -81,6 +81,17 @@ def read_task_list(file: Path) -> list[TaskSource]:
     return [_read_table(file, name, table) for name, table in tables.items()]
 
 
+def _renamed(ours: str, theirs: Any, where: str) -> str:
+    """Return a column of a table as words: its name or number in the file, or several names."""
+    several = theirs if isinstance(theirs, list) and theirs else [theirs]
+    if any(isinstance(one, bool) or not isinstance(one, str | int) for one in several):
+        raise UsageError(
+            f"{where} columns: {ours} is {theirs!r}, but it must be a name, a number, or a list of "
+            "names"
+        )
+    return f"{ours}={','.join(map(str, several))}"
+
+
 def _read_table(file: Path, name: str, table: Any) -> TaskSource:
     where = f"{file} [{name}]"
     if not isinstance(table, dict):
@@ -90,7 +101,7 @@ def _read_table(file: Path, name: str, table: Any) -> TaskSource:
         raise UsageError(f"{where} cannot be the name of a task; choose another, as {other}")
     given = {key.replace("-", "_"): value for key, value in table.items()}
     if isinstance(columns := given.get("columns"), dict):
-        given["columns"] = [f"{ours}={theirs}" for ours, theirs in columns.items()]
+        given["columns"] = [_renamed(ours, theirs, where) for ours, theirs in columns.items()]
     if "name" in given:
         raise UsageError(f"{where} has a name, but it is named by its table; leave it out")
     for key in ("train", "dev"):

@@ -158,7 +158,8 @@ class ByEntailment(_Judged):
         owners = np.array([window.note for window in windows])
         rows = np.concatenate(logits).astype(np.float64)
         means = np.stack([rows[owners == label].mean(axis=0) for label in range(len(self.labels))])
-        return self.choice.answer(log_softmax(means)[:, self._entailed])
+        sure = means / self._judge.options["temperature"]
+        return self.choice.answer(log_softmax(sure)[:, self._entailed])
 
 
 class ByCloze(_Judged):
