@@ -63,7 +63,7 @@ class Timed(nn.Module):
         return self.model(batch)
 
     def rate(self) -> float:
-        """Return the tokens per second of all steps but the first and the last."""
+        """Return the tokens per second of all steps but those that warm up, and the last."""
         return sum(self.tokens[WARM:-1]) / (self.begun[-1] - self.begun[WARM])
 
 

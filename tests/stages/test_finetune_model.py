@@ -97,12 +97,12 @@ def test_what_made_vectors_before_and_will_not_is_told(
     opened = open_for(settings, [task], {})
     capsys.readouterr()
     for recipe in (None, EmbeddingRecipe(max_length=40), EmbeddingRecipe()):
-        tell_lost_recipe(settings, [task], replace(opened, recipe=recipe))
+        tell_lost_recipe(settings.model, [task], replace(opened, recipe=recipe), longest=40)
     assert capsys.readouterr().err == ""
     prompts = {"query": "query: ", "document": "passage: "}
     other = EmbeddingRecipe(pooling="first", max_length=16, prompts=prompts, lowercase=True)
-    tell_lost_recipe(settings, [task], replace(opened, recipe=other))
-    assert (
-        "it leaves behind: the pooling first; the prompts query, document; small letters alone; "
-        "the cut after 16 pieces" in capsys.readouterr().err
+    tell_lost_recipe(settings.model, [task], replace(opened, recipe=other), longest=40)
+    assert capsys.readouterr().err == (
+        f"warning: embed leaves behind of {settings.model}: the pooling first (--pooling); the "
+        "prompts query, document; small letters alone; the cut after 16 pieces (--longest)\n"
     )

@@ -135,10 +135,11 @@ def _make_ready(
     own = own_tasks(settings)
     going_on = {} if settings.several.new_head else own
     read = [read_task(source, going_on) for source in sources]
-    opened = open_for(settings, [one.task for one in read], own)
-    refuse_vain_lessons(settings, [one.task for one in read], opened)
-    tell_lost_recipe(settings, [one.task for one in read], opened)
+    tasks = [one.task for one in read]
+    opened = open_for(settings, tasks, own)
     longest = longest_of(settings, opened)
+    refuse_vain_lessons(settings, tasks, opened)
+    tell_lost_recipe(settings.model, tasks, opened, longest=longest)
     learned = [cut_task(one, opened, longest) for one in read]
     batches = _batches(settings, learned, opened.tokenizer, longest)
     scores = _dev_scores(settings, learned, opened, machine)

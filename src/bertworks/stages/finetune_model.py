@@ -1,6 +1,7 @@
 """The model that a fine-tuning begins with: a pre-trained one, or a fresh one of some size."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from bertworks.core.errors import UsageError
 from bertworks.core.progress import say
@@ -96,22 +97,20 @@ def refuse_vain_lessons(
 
 
 def tell_lost_recipe(
-    settings: FinetuneSettings, learned: Sequence[Task], opened: OpenModel
+    model: Path, learned: Sequence[Task], opened: OpenModel, *, longest: int
 ) -> None:
     """Say which of the steps by which a folder makes vectors the new model will not have."""
     before = opened.recipe
-    for task in (task for task in learned if before and isinstance(task, Embed)):
-        assert before is not None
-        lost = [f"the pooling {before.pooling}"] if before.pooling != task.pooling else []
-        lost += [f"{count} dense layer{'s' * (count > 1)}"] if (count := len(before.layers)) else []
-        lost += [f"the prompts {', '.join(before.prompts)}"] if before.prompts else []
-        lost += ["small letters alone"] if before.lowercase else []
-        limit = before.max_length or opened.model.config.max_positions
-        if limit < longest_of(settings, opened):
-            lost.append(f"the cut after {limit} pieces")
-        if lost:
-            say(
-                f"warning: {task.name} makes vectors by the pooling {task.pooling} of all that a "
-                f"text holds; of {settings.model} it leaves behind: {'; '.join(lost)} (--pooling, "
-                "--longest)"
-            )
+    if before is None:
+        return
+    count, limit = len(before.layers), before.max_length or longest
+    always = {
+        f"{count} dense layer{'s' * (count > 1)}": count,
+        f"the prompts {', '.join(before.prompts)}": before.prompts,
+        "small letters alone": before.lowercase,
+        f"the cut after {limit} pieces (--longest)": limit < longest,
+    }
+    for task in (task for task in learned if isinstance(task, Embed)):
+        pooling = {f"the pooling {before.pooling} (--pooling)": before.pooling != task.pooling}
+        if lost := [what for what, is_lost in (pooling | always).items() if is_lost]:
+            say(f"warning: {task.name} leaves behind of {model}: {'; '.join(lost)}")
