@@ -17,6 +17,16 @@ from bertworks.core.pieces import IGNORE
 SMALLEST_TILE, LONGEST_TILE = 16, 128  # of tokens that a GPU kernel takes as one
 
 
+def sent(tensor: Tensor, device: torch.device) -> Tensor:
+    """Return a tensor on a device, on its way there behind the work that the device has.
+
+    From usual memory of the host a copy would wait until that work is done.
+    """
+    if device.type == "cuda" and tensor.device.type == "cpu":
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)
+
+
 @dataclass(frozen=True)
 class Layout:
     """Where the texts of a flat batch begin and end."""
@@ -45,7 +55,7 @@ class Layout:
         """Which texts fit into a tile of each size, from the smallest up."""
         sizes = [max(SMALLEST_TILE, 1 << (length - 1).bit_length()) for length in self.lengths]
         order = sorted(range(len(sizes)), key=sizes.__getitem__)
-        texts = torch.tensor(order, dtype=torch.int32).to(self.starts.device, non_blocking=True)
+        texts = sent(torch.tensor(order, dtype=torch.int32), self.starts.device)
         counts = Counter(sizes)
         groups = texts.split([counts[size] for size in sorted(counts)])
         return list(zip(sorted(counts), groups, strict=True))
@@ -61,7 +71,7 @@ class Layout:
             before = (counts.cumsum(0) - counts).repeat_interleave(counts)
             places = (torch.arange(len(before)) - before) * size
             pairs = torch.stack([order.repeat_interleave(counts), places], dim=1).int()
-            self._strips[size] = pairs.to(self.starts.device, non_blocking=True)
+            self._strips[size] = sent(pairs, self.starts.device)
         return self._strips[size]
 
     @cached_property
@@ -74,7 +84,7 @@ class Layout:
 
     def to(self, device: torch.device) -> Self:
         """Return the layout with its starts on a device."""
-        return replace(self, starts=self.starts.to(device, non_blocking=True))
+        return replace(self, starts=sent(self.starts, device))
 
 
 @dataclass(frozen=True)
@@ -112,11 +122,9 @@ class Target:
         """Return the target on a device, its count taken before it leaves the host."""
         named = {"at": self.at, "weights": self.weights, "groups": self.groups}
         there: dict[str, Any] = {
-            name: part.to(device, non_blocking=True)
-            for name, part in named.items()
-            if part is not None
+            name: sent(part, device) for name, part in named.items() if part is not None
         }
-        moved = replace(self, values=self.values.to(device, non_blocking=True), **there)
+        moved = replace(self, values=sent(self.values, device), **there)
         moved.__dict__["count"] = self.count
         return moved
 
@@ -172,9 +180,9 @@ class Batch:
         """Return the batch on a device."""
         return replace(
             self,
-            tokens=self.tokens.to(device, non_blocking=True),
-            positions=self.positions.to(device, non_blocking=True),
-            segments=self.segments.to(device, non_blocking=True),
+            tokens=sent(self.tokens, device),
+            positions=sent(self.positions, device),
+            segments=sent(self.segments, device),
             layout=self.layout.to(device),
             targets={name: target.to(device) for name, target in self.targets.items()},
             replies=None if self.replies is None else self.replies.to(device),
