@@ -95,6 +95,12 @@ def test_leaving_out_first_tokens_keeps_the_rest_and_at_least_the_last(lengths, 
         assert after.tolist() == (before[count:] if count < len(before) else before[-1:]).tolist()
 
 
+def test_each_text_may_leave_out_as_many_first_tokens_as_it_has_of_a_prompt() -> None:
+    hidden, layout = torch.arange(9.0).unsqueeze(1), Layout.of((4, 3, 2))
+    found = pool_vectors(hidden, layout, "mean", skipped=[2, 0, 5])
+    assert found.flatten().tolist() == [2.5, 5.0, 8.0]
+
+
 @given(
     st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(0, 3), st.integers(0, 2**31)
 )

@@ -206,6 +206,16 @@ def test_a_vector_head_has_nothing_to_learn(hidden, batch, encoder) -> None:
     assert torch.equal(head(hidden, batch, encoder), pool_texts(hidden, batch.layout, "mean"))
 
 
+def test_a_vector_head_leaves_out_what_the_target_says(hidden, batch, encoder) -> None:
+    head, num_texts = VectorHead(pooling="first", skips="embed"), batch.num_texts
+    values = torch.tensor([[0.0, 1.0]] * num_texts)
+    asked = replace(batch, targets={"embed": Target(values)})
+    seconds = torch.stack([text[:2][-1] for text in hidden.split(batch.layout.lengths)])
+    assert torch.equal(head(hidden, asked, encoder), seconds)
+    silent = replace(batch, targets={"embed": Target(torch.full_like(values, torch.nan))})
+    assert head(hidden, silent, encoder).shape == seconds.shape
+
+
 def test_several_places_are_read_side_by_side(hidden, batch, encoder) -> None:
     head = PlacesHead(CONFIG, target="hidden", num_places=2, num_labels=5)
     initialize(head, deviation=0.3, seed=6)

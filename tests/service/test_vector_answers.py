@@ -12,7 +12,8 @@ from bertworks.service.lengths import Lengths
 from bertworks.service.vector_answers import VectorAnswers
 from bertworks.serving.model_folder import OpenModel
 from bertworks.serving.predictor import Predictor
-from bertworks.serving.vectors import Embedder, ReadText, VectorForm
+from bertworks.serving.vectors import Embedder, VectorForm
+from bertworks.tasks.vector_texts import ReadText
 
 TEXTS = ["the cat sat", "北京", "a dog ran over the hill"]
 

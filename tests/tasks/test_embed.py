@@ -1,6 +1,7 @@
 """Vectors of two texts: their windows, what is learned from them, and how cosines are judged."""
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 
 from bertworks.core.errors import DataError, UsageError
 from bertworks.data.examples import TextExample
-from bertworks.data.packing import flatten, flatten_parts
+from bertworks.data.packing import Features, flatten, flatten_parts
+from bertworks.data.windows import View
+from bertworks.model.embedding import EmbeddingRecipe, VectorPooling
 from bertworks.serving.model_folder import OpenModel
 from bertworks.serving.predictor import Predictor
 from bertworks.tasks.answering import Answerer, windows_of
@@ -30,7 +33,12 @@ LABELLED = [
 ]
 
 
-@pytest.mark.parametrize("pooling", ["mean", "first", "max"])
+def sides_of(windows: list[Features]) -> list[float]:
+    """Return which text of its pair each window is of."""
+    return [float(np.asarray(window.goals["embed"].values)[0, 0]) for window in windows]
+
+
+@pytest.mark.parametrize("pooling", get_args(VectorPooling))
 def test_the_cosine_is_that_of_the_vectors_that_embed_gives(
     pooling, config, tokenizer, machine
 ) -> None:
@@ -51,13 +59,30 @@ def test_the_cosine_is_that_of_the_vectors_that_embed_gives(
 def test_each_text_stands_alone_and_its_windows_share_it(tokenizer) -> None:
     task = Embed()
     windows = task.features(PAIRS[1], tokenizer, longest=20)
-    assert [window.note for window in windows] == [0] * (len(windows) - 1) + [1]
+    assert sides_of(windows) == [0] * (len(windows) - 1) + [1]
     shares = [window.goals["embed"].weight for window in windows]
     assert sum(shares[:-1]) == pytest.approx(1.0)
     assert shares[-1] == 1.0
     assert all(set(window.segments) == {0} for window in windows)
     lengths = [len(window.tokens) for window in windows[:-1]]
     assert shares[:-1] == pytest.approx([length / sum(lengths) for length in lengths])
+
+
+def test_a_text_is_read_as_the_recipe_says_and_what_is_lost_is_noted(tokenizer) -> None:
+    prompts = {"query": "the hill: "}
+    told = {"prompts": prompts, "default_prompt": "query", "pools_prompt": False}
+    task = Embed().reading(EmbeddingRecipe(max_length=30, **told))
+    windows = task.features(PAIRS[1], tokenizer, longest=20)
+    ids = tokenizer.ids_of([prompts["query"] + PAIRS[1].text])[0][:28]
+    pieces = [window.tokens[1:-1].tolist() for window in windows]
+    assert pieces[0] == ids[:18]
+    assert pieces[1][-5:] == ids[-5:]
+    num_prompt = 1 + len(tokenizer.ids_of([prompts["query"]])[0])
+    skipped = [np.asarray(window.goals["embed"].values)[0, 3] for window in windows]
+    assert skipped == [num_prompt, 0, num_prompt]  # the prompt stands in the first window of a text
+    said = "no more than the first 30 pieces of a text are read, as the model's folder says"
+    assert windows[0].note == View(losses=(said,))
+    assert task.features(PAIRS[0], tokenizer, longest=20)[0].note == View()
 
 
 @pytest.mark.parametrize("loss", ["ranking", "contrastive"])
@@ -97,7 +122,7 @@ def test_a_part_that_asks_for_nothing_teaches_nothing(config, tokenizer) -> None
 def test_a_text_alone_is_read_twice_under_different_dropout(config, tokenizer) -> None:
     task = Embed(lesson=VectorLesson("simcse"))
     windows = task.features(TextExample("the cat sat"), tokenizer, longest=67)
-    assert [window.note for window in windows] == [0, 1]
+    assert sides_of(windows) == [0, 1]
     np.testing.assert_array_equal(windows[0].tokens, windows[1].tokens)
     model = TaskModel(replace(config, dropout=0.3), [task], seed=3, deviation=0.2)
     torch.manual_seed(0)

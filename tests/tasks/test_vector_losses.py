@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from bertworks.core.batch import Target
+from bertworks.model.embedding import DenseLayer, EmbeddingRecipe, VectorPooling
 from bertworks.tasks.vector_losses import Pairs, contrast, pair_vectors, rank_cosines
 
 TEMPERATURE = 0.2
@@ -78,7 +79,7 @@ def test_equal_golds_have_no_order() -> None:
 
 
 @pytest.mark.parametrize("pooling", ["mean", "first", "max"])
-def test_windows_in_any_order_become_the_texts_of_their_pairs(pooling: str) -> None:
+def test_windows_in_any_order_become_the_texts_of_their_pairs(pooling: VectorPooling) -> None:
     random = torch.Generator().manual_seed(7)
     rows = torch.randn(5, 4, generator=random)
     sides = torch.tensor([0.0, 0, 1, 0, 1])  # the first text of the first pair has two windows
@@ -88,9 +89,9 @@ def test_windows_in_any_order_become_the_texts_of_their_pairs(pooling: str) -> N
     expected = torch.stack([first, rows[2], rows[3], rows[4]])
     expected = torch.nn.functional.normalize(expected, dim=-1).view(2, 2, 4)
     for order in (torch.arange(5), torch.tensor([3, 1, 4, 0, 2])):
-        values = torch.stack([sides, gold, keys], dim=1)[order]
+        values = torch.stack([sides, gold, keys, 0 * keys], dim=1)[order]
         target = Target(values, weights=weights[order], groups=groups[order])
-        pairs = pair_vectors(rows[order], target, pooling=pooling)  # type: ignore[arg-type]
+        pairs = pair_vectors(rows[order], target, EmbeddingRecipe(pooling=pooling))
         torch.testing.assert_close(pairs.vectors, expected)
         assert pairs.gold.tolist() == [3.0, 4.0]
         assert pairs.keys.tolist() == [[8.0, 9.0], [8.0, 7.0]]
@@ -104,11 +105,25 @@ def test_gradients_reach_every_window() -> None:
     def gradient(loss: Tensor) -> Tensor:
         return torch.autograd.grad(loss, rows, retain_graph=True)[0].abs().sum(1)
 
-    pairs = pair_vectors(rows, target, pooling="mean")
+    pairs = pair_vectors(rows, target, EmbeddingRecipe())
     assert bool((gradient(rank_cosines(pairs, temperature=0.1)) > 0).all())
     # The pair that is not the same lends its second text only.
     reached = gradient(contrast(pairs, temperature=0.1)) > 0
     assert reached.tolist() == [True, True, False, True]
+
+
+def test_windows_are_joined_before_they_pass_through_dense_layers() -> None:
+    random = torch.Generator().manual_seed(4)
+    rows, weight = torch.randn(3, 4, generator=random), torch.randn(2, 4, generator=random)
+    layer = DenseLayer(weight, weight[:, 1], "tanh")
+    values = torch.tensor([[0.0, 1, 1, 0], [0, 1, 1, 0], [1, 1, 2, 0]])
+    target = Target(values, weights=torch.tensor([0.5, 0.5, 1]), groups=torch.tensor([0, 0, 0]))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        pairs = pair_vectors(rows, target, EmbeddingRecipe(layers=(layer,)))
+    joined = torch.stack([rows[:2].mean(0), rows[2]])
+    expected = torch.tanh(joined @ weight.T + weight[:, 1])
+    expected = torch.nn.functional.normalize(expected, dim=-1)
+    torch.testing.assert_close(pairs.vectors[0], expected)
 
 
 def test_half_precision_around_it_does_not_blur_a_loss() -> None:

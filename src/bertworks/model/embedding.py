@@ -1,6 +1,6 @@
 """How the vectors of a text's tokens become the one vector of the text."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, get_args
 
@@ -37,7 +37,8 @@ class DenseLayer:
 
     def apply(self, vectors: Tensor) -> Tensor:
         """Return the vectors behind this layer, [N, in] -> [N, out]."""
-        return BENDS[self.bend](functional.linear(vectors, self.weight, self.bias))
+        bias = None if self.bias is None else self.bias.to(vectors)
+        return BENDS[self.bend](functional.linear(vectors, self.weight.to(vectors), bias))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,11 +82,15 @@ class EmbeddingRecipe:
             raise UsageError(f"the prompt {text!r} holds half of a surrogate pair; remove it")
         return text
 
+    def dense(self, pooled: Tensor) -> Tensor:
+        """Return pooled vectors behind the dense layers, [N, D] -> [N, out]."""
+        for layer in self.layers:
+            pooled = layer.apply(pooled)
+        return pooled
+
     def finish(self, pooled: np.ndarray, dims: int | None = None) -> np.ndarray:
         """Return pooled vectors behind the dense layers, cut, and normalized if they should be."""
-        vectors = torch.from_numpy(pooled)
-        for layer in self.layers:
-            vectors = layer.apply(vectors)
+        vectors = self.dense(torch.from_numpy(pooled))
         size = vectors.shape[1]
         if dims is not None and (not isinstance(dims, int) or not 1 <= dims <= size):
             raise UsageError(
@@ -96,9 +101,12 @@ class EmbeddingRecipe:
 
 
 def pool_vectors(
-    hidden: Tensor, layout: Layout, pooling: VectorPooling, *, skipped: int = 0
+    hidden: Tensor, layout: Layout, pooling: VectorPooling, *, skipped: int | Sequence[int] = 0
 ) -> Tensor:
-    """Make one vector of each text's tokens but the first, skipped ones, [T, D] -> [N, D]."""
+    """Make one vector of each text's tokens but the first, skipped ones, [T, D] -> [N, D].
+
+    As many are skipped of all texts, or of each as many as is said.
+    """
     kept, rest = without_first_tokens(hidden, layout, skipped)
     if pooling == "last":
         return kept.index_select(0, rest.starts[1:] - 1)
@@ -114,9 +122,13 @@ def pool_vectors(
     return pool_texts(kept * weights, rest, "mean") / pool_texts(weights, rest, "mean")
 
 
-def without_first_tokens(hidden: Tensor, layout: Layout, count: int) -> tuple[Tensor, Layout]:
+def without_first_tokens(
+    hidden: Tensor, layout: Layout, count: int | Sequence[int]
+) -> tuple[Tensor, Layout]:
     """Leave out the first tokens of each text, but never its last one."""
-    if not count:
+    counts = [count] * len(layout.lengths) if isinstance(count, int) else count
+    if not any(counts):
         return hidden, layout
-    parts = [part[min(count, len(part) - 1) :] for part in hidden.split(layout.lengths)]
+    texts = zip(hidden.split(layout.lengths), counts, strict=True)
+    parts = [part[min(own, len(part) - 1) :] for part, own in texts]
     return torch.cat(parts), Layout.of(tuple(map(len, parts))).to(hidden.device)

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from bertworks.core.batch import Batch
 from bertworks.model.config import EncoderConfig
-from bertworks.model.encoder import Encoder, Pooling, pool_texts
+from bertworks.model.embedding import VectorPooling, pool_vectors
+from bertworks.model.encoder import Encoder, Pooling
 from bertworks.model.fused import ACTIVATIONS, decode
 
 # In these families the heads bend by gelu, whatever the blocks do.
@@ -154,13 +155,18 @@ class TextHead(nn.Module):
 class VectorHead(nn.Module):
     """What the vector of a text is: that of its tokens pooled, and nothing to learn."""
 
-    def __init__(self, *, pooling: Pooling) -> None:
+    def __init__(self, *, pooling: VectorPooling, skips: str | None = None) -> None:
         super().__init__()
-        self.pooling: Pooling = pooling
+        self.pooling: VectorPooling = pooling
+        self.skips = skips  # the target whose last values are how many first tokens are not pooled
 
     def forward(self, hidden: Tensor, batch: Batch, encoder: Encoder) -> Tensor:
         """Return one vector per text, [N, D]."""
-        return pool_texts(hidden.float(), batch.layout, self.pooling)
+        skipped: int | list[int] = 0
+        if self.skips is not None:
+            # Where nothing is asked for there is no number.
+            skipped = batch.targets[self.skips].values[:, -1].nan_to_num().int().tolist()
+        return pool_vectors(hidden.float(), batch.layout, self.pooling, skipped=skipped)
 
 
 def _dropout(config: EncoderConfig, rate: float | None) -> nn.Dropout:

@@ -16,8 +16,9 @@ from bertworks.service.numbers import if_finite, is_finite, not_finite
 from bertworks.service.task_answers import require_few_told, told
 from bertworks.serving.inputs import refuse_others_than_texts
 from bertworks.serving.predictor import Predictor
-from bertworks.serving.vectors import Embedder, ReadText, VectorForm
+from bertworks.serving.vectors import Embedder, VectorForm
 from bertworks.tasks.task import Answer
+from bertworks.tasks.vector_texts import ReadText
 from bertworks.tasks.zero_shot import ByVectors
 
 CUT_AT_ONCE = 32  # texts

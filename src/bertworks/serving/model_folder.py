@@ -70,9 +70,9 @@ def open_model(
     """
     check_artifact(path, "model")
     folder = open_folder(encoder_folder(path))
-    own = _own_tasks(folder)
+    recipe = _recipe_of(path, folder)
+    own = _own_tasks(folder, recipe)
     config = folder.config.with_dropout(*dropout)
-    recipe = read_recipe(path, hidden_size=config.hidden_size, longest=config.max_positions)
     tokenizer = Tokenizer.open(folder.path)
     if recipe and recipe.lowercase:
         tokenizer = lowercased(tokenizer)
@@ -103,7 +103,7 @@ def open_generator(
 ) -> TaskModel:
     """Open the generator in the folder of a discriminator; a table that it lacks is that one's."""
     folder = open_folder(path / GENERATOR)
-    own = _own_tasks(folder)
+    own = _own_tasks(folder, None)
     model = TaskModel.without_weights(folder.config.with_dropout(*dropout), [task] if task else own)
     tensors = folder.tensors()
     common = {f"{TABLE}{table}.weight": one.detach() for table, one in tables_of(beside).items()}
@@ -134,9 +134,9 @@ def tasks_of(path: Path) -> dict[str, Task]:
     """Return the tasks of a model folder by their names, without its weights."""
     check_artifact(path, "model")
     folder = open_folder(encoder_folder(path))
-    own = _own_tasks(folder)
+    own = _own_tasks(folder, _recipe_of(path, folder))
     if has_generator(folder.path):
-        own += _own_tasks(open_folder(folder.path / GENERATOR))
+        own += _own_tasks(open_folder(folder.path / GENERATOR), None)
     return {task.name: task for task in own}
 
 
@@ -222,11 +222,18 @@ def lacks_pooler(tasks: Iterable[Task]) -> bool:
     return {task.kind for task in tasks} <= WITHOUT_POOLER
 
 
-def _own_tasks(folder: Folder) -> list[Task]:
-    return [
+def _recipe_of(path: Path, folder: Folder) -> EmbeddingRecipe | None:
+    sizes = {"hidden_size": folder.config.hidden_size, "longest": folder.config.max_positions}
+    return read_recipe(path, **sizes)
+
+
+def _own_tasks(folder: Folder, recipe: EmbeddingRecipe | None) -> list[Task]:
+    """Return the tasks of a folder; those of vectors make them as the folder says."""
+    made = [
         make_task(note.kind or name, note.labels, name=name, **note.options)
         for name, note in folder.tasks.items()
     ]
+    return [task.reading(recipe) if recipe and isinstance(task, Embed) else task for task in made]
 
 
 def _load(

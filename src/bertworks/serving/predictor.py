@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack, cast, get_args
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from bertworks.core.progress import say
 from bertworks.core.shipped import find_model
 from bertworks.data.examples import Example, TextExample
 from bertworks.model.embedding import EmbeddingRecipe
-from bertworks.model.encoder import Pooling
 from bertworks.model.layer_mix import LAST, Layers, Mix
 from bertworks.model.vector_precision import ranges_of
 from bertworks.serving.attention_weights import AttentionWeights, look
@@ -29,12 +28,7 @@ from bertworks.serving.inputs import (
 )
 from bertworks.serving.model_folder import OpenModel, lacks_pooler, open_model
 from bertworks.serving.onnx_encoder import OnnxEncoder
-from bertworks.serving.vectors import (
-    Embedder,
-    TokenVectors,
-    VectorForm,
-    VectorShape,
-)
+from bertworks.serving.vectors import Embedder, TokenVectors, VectorForm, VectorShape
 from bertworks.tasks.answering import CHUNK, Answered, Answerer, in_chunks
 from bertworks.tasks.catalog import KINDS
 from bertworks.tasks.embed import Embed
@@ -97,9 +91,8 @@ def load(
         account = account.without("encoder.pooler.")
     if account and not account.is_complete:
         say(f"weights of {path}: {account}")
-    recipe, trainable = opened.recipe, get_args(Pooling)
-    if recipe and not opened.model.tasks and not recipe.layers and recipe.pooling in trainable:
-        opened.model.add(Embed(pooling=cast(Pooling, recipe.pooling)))
+    if opened.recipe and not opened.model.tasks:
+        opened.model.add(Embed().reading(opened.recipe))
     choose_backend(opened.model, folder, machine, backend=backend, threads=threads)
     cuts_batches = isinstance(opened.model.encoder, OnnxEncoder)
     return Predictor(opened, replace(machine, cuts_batches=cuts_batches))
@@ -114,6 +107,13 @@ class Predictor:
         self.machine = machine
         self.recipe = opened.recipe or EmbeddingRecipe()
         self._window = opened.longest
+
+    def make_vectors_by(self, recipe: EmbeddingRecipe) -> None:
+        """Make vectors as a recipe says from now on, also where pairs of texts are answered."""
+        self.recipe = recipe
+        for task in list(self.model.tasks.values()):
+            if isinstance(task, Embed):
+                self.model.add(task.reading(recipe))
 
     @property
     def embedder(self) -> Embedder:

@@ -14,7 +14,7 @@ from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.core.progress import say
 from bertworks.core.settings import suggestion
 from bertworks.data.packing import Features, join_pieces
-from bertworks.data.windows import cut_centered, cut_text
+from bertworks.data.windows import cut_centered
 from bertworks.model.embedding import EmbeddingRecipe, VectorPooling, pool_vectors
 from bertworks.model.encoder import Encoder
 from bertworks.model.layer_mix import LAST, LayerMix, Layers, Mix
@@ -23,6 +23,7 @@ from bertworks.serving.inputs import refuse_others_than_texts
 from bertworks.serving.text_pieces import TextPiece, pieces_of
 from bertworks.tasks.answering import forwards
 from bertworks.tasks.task import TaskModel
+from bertworks.tasks.vector_texts import ReadText, VectorReader
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 
@@ -82,20 +83,6 @@ class TokenVectors:
     vectors: np.ndarray  # float32 [pieces, D]
 
 
-@dataclass(frozen=True, eq=False)
-class ReadText:
-    """A text behind its prompt, cut into the windows that the network reads."""
-
-    windows: tuple[Features, ...]
-    skipped: int = 0  # tokens of the prompt that are not pooled
-    is_cut: bool = False  # it goes on behind what is read of it
-
-    @property
-    def num_tokens(self) -> int:
-        """What it costs to read, special pieces counted."""
-        return sum(len(window.tokens) for window in self.windows)
-
-
 @dataclass(frozen=True)
 class Embedder:
     """An opened model that makes vectors."""
@@ -149,18 +136,9 @@ class Embedder:
         _refuse_other_width(recipe, self._mix(form).width * self._size)
         refuse_others_than_texts(texts)
         asked = self.recipe.max_length if form.max_length is None else form.max_length
-        room, specials = self._room(asked), self.tokenizer.specials
-        prefix = recipe.prompt_text(form.prompt)
-        skipped = 0
-        if prefix and not recipe.pools_prompt:
-            skipped = len(self.tokenizer.ids_of([prefix])[0]) + 1
-        found = []
-        for ids in self.tokenizer.ids_of([prefix + text for text in texts]):
-            pieces = np.array(ids, dtype=np.int64)
-            cut = cut_text(pieces, room=room) if asked is None else [pieces[:room]]
-            windows = tuple(Features(*join_pieces(window, None, specials)) for window in cut)
-            found.append(ReadText(windows, skipped, asked is not None and len(pieces) > room))
-        return found
+        limit = self._limit(asked)
+        cut = None if asked is None else limit
+        return VectorReader(self.tokenizer, recipe, cut, limit).read(texts, form.prompt)
 
     def vectors(self, texts: Sequence[ReadText], form: VectorForm) -> np.ndarray:
         """Return the vectors of texts behind one prompt, [N, D], in single precision.
@@ -205,15 +183,15 @@ class Embedder:
     def _recipe(self, form: VectorForm) -> EmbeddingRecipe:
         return self.recipe.changed(pooling=form.pooling, normalize=form.normalize)
 
-    def _room(self, asked: int | None) -> int:
-        """Return how many pieces of a text fit beside the special ones."""
+    def _limit(self, asked: int | None) -> int:
+        """Return how many pieces are read at once, special ones counted."""
         if asked is not None and not isinstance(asked, int):
             raise UsageError(f"max_length is {asked!r}; it must be a whole number")
         longest = self.model.config.max_positions
         limit = longest if asked is None else min(asked, longest)
         if limit < 3:
             raise UsageError(f"max_length is {asked}; the least is 3")
-        return limit - self.tokenizer.specials.num_added(pair=False)
+        return limit
 
     def _tell_cut(self, num_cut: int, num_texts: int, form: VectorForm) -> None:
         if num_cut and form.max_length is None and self.recipe.max_length is not None:

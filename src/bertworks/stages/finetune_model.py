@@ -111,6 +111,7 @@ def tell_lost_recipe(
         f"the cut after {limit} pieces (--longest)": limit < longest,
     }
     for task in (task for task in learned if isinstance(task, Embed)):
-        pooling = {f"the pooling {before.pooling} (--pooling)": before.pooling != task.pooling}
+        is_other = before.pooling != task.recipe.pooling
+        pooling = {f"the pooling {before.pooling} (--pooling)": is_other}
         if lost := [what for what, is_lost in (pooling | always).items() if is_lost]:
             say(f"warning: {task.name} leaves behind of {model}: {'; '.join(lost)}")

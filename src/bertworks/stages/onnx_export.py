@@ -83,7 +83,7 @@ def run_onnx(settings: ExportSettings) -> dict[str, Any]:
         written = opened.model, opened.tokenizer
         write_model(folder, *written, recipe=recipe, extra=opened.notes)
         write_onnx(folder / FILE, opened.model.encoder, plan, owner=owner_of(folder))
-        before.recipe = recipe or before.recipe
+        before.make_vectors_by(recipe or before.recipe)
         after = load(folder, device="cpu", backend="onnx")
         parity = compare(
             before, after, material.texts, material.examples, labelled=material.labelled

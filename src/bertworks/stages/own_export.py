@@ -30,7 +30,7 @@ def run_own(settings: ExportSettings) -> dict[str, Any]:
         written = opened.model, opened.tokenizer
         write_model(folder, *written, recipe=recipe, extra=notes, is_lean=is_small)
         error = max(map(round_weights, networks_in(folder))) if is_small else 0.0
-        before.recipe = recipe or before.recipe
+        before.make_vectors_by(recipe or before.recipe)
         after = load(folder, device="cpu", backend="torch")
         parity = compare(
             before, after, material.texts, material.examples, labelled=material.labelled

@@ -87,9 +87,14 @@ class Answerer:
         """
         chunks = self._read(examples, longest, refuse)
         is_short = isinstance(examples, Sequence) and len(examples) <= self.chunk
+        lost, num_read = Counter[str](), 0
         for read, windows, refused in chunks if is_short else ahead(chunks):
+            lost, num_read = lost + losses_in(windows), num_read + len(read)
             answers = self.answer(read, windows)
             yield Answered(list(zip(read, answers, strict=True)), refused)
+        if self.task.kind == "embed":  # of other tasks it is told where gold is lost
+            for loss, count in lost.items():
+                say(f"of {count} of {num_read} inputs {loss}")
 
     def _read(
         self,
@@ -175,12 +180,16 @@ def windows_of(
                 raise DataError(f"{where} {example.line}: {error}") from error
             refuse(example, error)
             windows.append([])
-    notes = (own[0].note for own in windows if own)
-    lost = Counter(loss for note in notes if isinstance(note, View) for loss in note.losses)
-    for loss, count in lost.items():
+    for loss, count in losses_in(windows).items():
         examined = f"{count} of {len(windows)} examples"
         say(f"warning: {where.removesuffix(' line')}: of {examined} {loss}")
     return windows
+
+
+def losses_in(windows: Iterable[Sequence[Features]]) -> Counter[str]:
+    """Return what no window shows of examples, and of how many."""
+    notes = (own[0].note for own in windows if own)
+    return Counter(loss for note in notes if isinstance(note, View) for loss in note.losses)
 
 
 def logits_of(

@@ -2,26 +2,27 @@
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from bertworks.core.batch import Target
 from bertworks.core.errors import DataError, UsageError
 from bertworks.data.examples import TextExample
-from bertworks.data.packing import Features, Goal, join_pieces
-from bertworks.data.windows import cut_text
+from bertworks.data.packing import Features, Goal
+from bertworks.data.windows import View
 from bertworks.model.config import EncoderConfig
-from bertworks.model.embedding import EmbeddingRecipe
-from bertworks.model.encoder import Pooling
+from bertworks.model.embedding import EmbeddingRecipe, VectorPooling
 from bertworks.model.heads import VectorHead
 from bertworks.tasks.classify import in_order
 from bertworks.tasks.metrics import LabelScores, NumberScores
 from bertworks.tasks.statistic import Statistic
 from bertworks.tasks.task import Answer, Options, Parts, Rows, Verdict
-from bertworks.tasks.vector_losses import contrast, pair_vectors, rank_cosines
+from bertworks.tasks.vector_losses import FIRST, SECOND, contrast, pair_vectors, rank_cosines
+from bertworks.tasks.vector_texts import VectorReader
 from bertworks.tokenizer.tokenizer import Tokenizer
 
 VectorLoss = Literal["contrastive", "ranking", "simcse"]
@@ -53,14 +54,15 @@ class Embed:
         labels: Sequence[str] = (),
         *,
         name: str = "embed",
-        pooling: Pooling = "mean",
+        pooling: VectorPooling = "mean",
         threshold: float | None = None,
         lesson: VectorLesson | None = None,
     ) -> None:
         self.kind = "embed"
         self.name = name
         self.labels = tuple(labels) or PLAIN_LABELS
-        self.pooling: Pooling = pooling
+        # How the vector of a text is made, in the words of a model folder.
+        self.recipe = EmbeddingRecipe(pooling=pooling, similarity="cosine")
         self.threshold = threshold  # None: cosines are not judged
         self.lesson = lesson or VectorLesson()
         self.options: Options = {"pooling": pooling, "threshold": threshold}
@@ -72,42 +74,44 @@ class Embed:
         """Which label means what, and how to change that, in words."""
         return f"{self.labels[1]!r} means that texts belong together; --same names the other label"
 
-    @property
-    def recipe(self) -> EmbeddingRecipe:
-        """How the vector of a text is made, in the words of a model folder."""
-        return EmbeddingRecipe(pooling=self.pooling, similarity="cosine")
+    def reading(self, recipe: EmbeddingRecipe) -> "Embed":
+        """Return the task with vectors that are made as a recipe says."""
+        made = self._judging(self.threshold, recipe.pooling)
+        made.recipe = recipe
+        return made
 
     def features(
         self, example: TextExample, tokenizer: Tokenizer, *, longest: int
     ) -> list[Features]:
-        """Cut each of the two texts into windows; all of them know the pair's gold."""
+        """Read each of the two texts, perhaps in windows; all of them know the pair's gold."""
         second = example.text if self._reads_twice(example) else example.text_b
         if second is None:
             raise DataError(f"the task {self.name} needs a second text; add a column text_b")
         gold, texts = self._gold(example), (example.text, second)
-        room = longest - tokenizer.specials.num_added(pair=False)
+        reader = VectorReader(tokenizer, self.recipe, self.recipe.max_length, longest)
+        read = reader.read(texts)
+        view = View(losses=(self._cut,) if any(text.is_cut for text in read) else ())
         found = []
-        for side, (text, ids) in enumerate(zip(texts, tokenizer.ids_of(texts), strict=True)):
+        for side, (text, own) in enumerate(zip(texts, read, strict=True)):
             key = zlib.crc32(text.encode()) & LARGEST_KEY
-            values = np.array([(side, gold, key)], np.float32)
-            cut = cut_text(np.array(ids, dtype=np.int64), room=room)
-            windows = [join_pieces(pieces, None, tokenizer.specials) for pieces in cut]
-            shares = self._shares([len(tokens) for tokens, _ in windows])
-            found += [
-                Features(*window, {self.name: Goal(values, None, share, 0)}, example.line, side)
-                for window, share in zip(windows, shares, strict=True)
-            ]
+            skips = [own.skipped] + [0] * len(own.windows)  # the prompt stands in the first window
+            shares = self._shares([len(window.tokens) for window in own.windows])
+            for window, share, skipped in zip(own.windows, shares, skips, strict=False):
+                values = np.array([(side, gold, key, skipped)], np.float32)
+                goals = {self.name: Goal(values, None, share, 0)}
+                found.append(replace(window, goals=goals, example=example.line, note=view))
         return found
 
     def head(self, config: EncoderConfig) -> nn.Module:
         """Make the head that pools each window; it has nothing to learn."""
-        return VectorHead(pooling=self.pooling)
+        skips = None if self.recipe.pools_prompt else self.name
+        return VectorHead(pooling=self.recipe.pooling, skips=skips)
 
     def loss(self, logits: Tensor, target: Target) -> Tensor:
         """Return the mean loss of the pairs at hand, as often as they count."""
         if not target.count:
             return logits.float().sum() * 0.0
-        pairs = pair_vectors(logits, target, pooling=self.pooling)
+        pairs = pair_vectors(logits, target, self.recipe)
         lesson = self.lesson
         if lesson.loss == "ranking":
             return rank_cosines(pairs, temperature=lesson.temperature) * target.count
@@ -123,7 +127,7 @@ class Embed:
     ) -> Answer:
         """Pool the windows of each text and compare the two vectors."""
         rows = np.concatenate(logits).astype(np.float64)
-        first, second = (self._merge(rows, windows, side) for side in (0, 1))
+        first, second = (self._vector(rows, windows, side) for side in (FIRST, SECOND))
         lengths = np.linalg.norm(first) * np.linalg.norm(second)
         cosine = float(first @ second / max(lengths, 1e-12))
         if self.threshold is None:
@@ -144,13 +148,7 @@ class Embed:
         if len({label for _, label in known}) < 2:
             return self
         threshold = best_threshold(*map(np.array, zip(*known, strict=True)))
-        return Embed(
-            self.labels,
-            name=self.name,
-            pooling=self.pooling,
-            threshold=threshold,
-            lesson=self.lesson,
-        )
+        return self._judging(threshold, self.recipe.pooling).reading(self.recipe)
 
     def id_of(self, example: TextExample) -> int:
         """Return 1 for the label of texts that are the same, and 0 for the other."""
@@ -161,6 +159,16 @@ class Embed:
             )
         return self.labels.index(example.label)
 
+    def _judging(self, threshold: float | None, pooling: VectorPooling) -> "Embed":
+        same: Options = {"name": self.name, "lesson": self.lesson}
+        return Embed(self.labels, **same, pooling=pooling, threshold=threshold)
+
+    @property
+    def _cut(self) -> str:
+        """What is lost of a text that goes on behind what is read of it."""
+        most = f"no more than the first {self.recipe.max_length} pieces of a text are read"
+        return f"{most}, as the model's folder says"
+
     def _reads_twice(self, example: TextExample) -> bool:
         return self.lesson.loss == "simcse" and example.text_b is None
 
@@ -170,16 +178,25 @@ class Embed:
         return 1.0 if example.label is None else float(self.id_of(example))
 
     def _shares(self, lengths: list[int]) -> list[float]:
-        """Return how much each window adds to its text: by its length for the mean, else evenly."""
-        counted = lengths if self.pooling == "mean" else [1] * len(lengths)
-        return [length / sum(counted) for length in counted]
+        """Return how much each window adds to its text: by its length where all tokens count."""
+        match self.recipe.pooling:
+            case "last":
+                return [0.0] * (len(lengths) - 1) + [1.0]
+            case "sqrt":
+                return [(length / sum(lengths)) ** 0.5 for length in lengths]
+            case "mean" | "weighted":
+                return [length / sum(lengths) for length in lengths]
+        return [1 / len(lengths)] * len(lengths)
 
-    def _merge(self, rows: Rows, windows: Sequence[Features], side: int) -> np.ndarray:
-        own = np.array([window.note == side for window in windows])
-        if self.pooling == "max":
-            return rows[own].max(axis=0)
-        shares = np.array([window.goals[self.name].weight for window in windows])
-        return shares[own] @ rows[own]
+    def _vector(self, rows: Rows, windows: Sequence[Features], side: int) -> np.ndarray:
+        """Return the vector of one of the two texts."""
+        goals = [window.goals[self.name] for window in windows]
+        own = np.array([np.asarray(goal.values)[0, 0] == side for goal in goals])
+        if self.recipe.pooling == "max":
+            merged = rows[own].max(axis=0)
+        else:
+            merged = np.array([goal.weight for goal in goals])[own] @ rows[own]
+        return self.recipe.dense(torch.from_numpy(merged)).numpy()
 
 
 class CosineScorer:

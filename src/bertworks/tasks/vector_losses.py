@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from bertworks.core.batch import Target
-from bertworks.model.encoder import Pooling
+from bertworks.model.embedding import EmbeddingRecipe
 
 FIRST, SECOND = 0, 1  # the sides of a pair
 
@@ -29,17 +29,18 @@ class Pairs:
         return (self.vectors[:, FIRST] * self.vectors[:, SECOND]).sum(-1)
 
 
-def pair_vectors(rows: Tensor, target: Target, *, pooling: Pooling) -> Pairs:
-    """Pool windows, which may stand in any order, into the texts of their pairs.
+def pair_vectors(rows: Tensor, target: Target, recipe: EmbeddingRecipe) -> Pairs:
+    """Make windows, which may stand in any order, the vectors of the texts of their pairs.
 
-    The columns of the target's values are the side of the pair, its gold, and the text's key.
+    The columns of the target's values are the side of the pair, its gold, the text's key, and what
+    only the head asks for.
     """
     assert target.groups is not None
-    sides, gold, keys = target.values.unbind(1)
+    sides, gold, keys = target.values[:, :3].unbind(1)
     num_pairs = int(target.groups.max()) + 1
     texts = 2 * target.groups + sides.long()
     size = (2 * num_pairs, rows.shape[1])
-    if pooling == "max":
+    if recipe.pooling == "max":
         lowest = rows.new_full(size, -torch.inf, dtype=torch.float32)
         places = texts[:, None].expand_as(rows)
         merged = lowest.scatter_reduce(0, places, rows.float(), "amax")
@@ -47,8 +48,10 @@ def pair_vectors(rows: Tensor, target: Target, *, pooling: Pooling) -> Pairs:
         shares = torch.ones_like(gold) if target.weights is None else target.weights
         zeros = rows.new_zeros(size, dtype=torch.float32)
         merged = zeros.index_add(0, texts, rows.float() * shares[:, None])
+    with torch.autocast(rows.device.type, enabled=False):
+        vectors = functional.normalize(recipe.dense(merged), dim=-1)
     return Pairs(
-        functional.normalize(merged, dim=-1).unflatten(0, (num_pairs, 2)),
+        vectors.unflatten(0, (num_pairs, 2)),
         gold.new_zeros(num_pairs).index_copy(0, target.groups, gold),
         keys.new_zeros(2 * num_pairs).index_copy(0, texts, keys).unflatten(0, (num_pairs, 2)),
     )
