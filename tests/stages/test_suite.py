@@ -195,9 +195,27 @@ def test_a_command_that_a_suite_runs_does_not_outlive_it(number: int, words: lis
     wait_for(lambda: not Path(f"/proc/{child}/exe").exists())
 
 
+def test_side_by_side_tasks_score_as_one_after_the_other(
+    words: list[Any], tmp_path: Path, command: Run
+) -> None:
+    few = ["--only", "mrpc", "rte", "--epochs", 1, "--limit", 5, "--threads", 1]
+    suite, most = start([*words, *few, "--at-once", 2]), 0
+    while suite.poll() is None:
+        most = max(most, len(children_of(suite.pid)))
+        time.sleep(0.02)
+    assert suite.returncode == 0
+    assert most == 2
+    words[-1] = tmp_path / "alone"
+    assert command(*words, *few).code == 0
+    both = [json.loads((tmp_path / out / "results.json").read_text()) for out in ("out", "alone")]
+    assert both[0]["tasks"] == both[1]["tasks"]
+    assert both[0]["rows"] == both[1]["rows"]
+
+
 def children_of(pid: int) -> list[int]:
-    """Return the processes that a process has started."""
-    return [*map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+    """Return the processes that the threads of a process have started."""
+    threads = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for thread in threads for child in thread.read_text().split()]
 
 
 @pytest.fixture

@@ -211,6 +211,8 @@ class SuiteSettings:
     """Highest learning rate; by default what the suite has for the task."""
     finetune: tuple[str, ...] = ()
     """Other settings of every fine-tuning by their names, as layer-decay=0.8 pooling=mean."""
+    at_once: Count = 1
+    """Fine-tunings that run side by side; a GPU has room for several small ones."""
     resume: Literal["never", "auto"] = "never"
     """auto goes on with a suite in the same folder; tasks that are finished are not run again."""
 

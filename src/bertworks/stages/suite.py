@@ -9,52 +9,44 @@ OUT/report.html, .md, .json  the same as a report
 """
 
 import json
-import shlex
-import shutil
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from bertworks.core.artifact import (
-    MANIFEST,
-    Origin,
-    first_change,
-    name_input,
-    read_object,
-    refuse_existing,
-)
-from bertworks.core.errors import BertworksError, DataError, TrainingError, UsageError
+from bertworks.core.artifact import Origin, first_change, name_input, read_object, refuse_existing
+from bertworks.core.errors import BertworksError, DataError, UsageError
 from bertworks.core.lock import hold
 from bertworks.core.progress import say
 from bertworks.core.settings import as_command, as_json, read_values, settings_of, suggestion
-from bertworks.core.shipped import shown
-from bertworks.evaluation.findings import rows_of
-from bertworks.evaluation.floors import is_told_collapsed
 from bertworks.evaluation.full_report import Part, Report, again
-from bertworks.evaluation.suite_data import PartFiles, find_file, write_at_once, write_parts
+from bertworks.evaluation.suite_data import find_file, write_at_once
 from bertworks.evaluation.suite_results import SuiteTable, TaskResult, markdown, table_rows
 from bertworks.evaluation.suite_task import SuiteTask
 from bertworks.evaluation.suites import SUITES
 from bertworks.interop.hugging_face import open_folder
 from bertworks.interop.sentence_transformers import encoder_folder
+from bertworks.stages.children import Children
 from bertworks.stages.idle_flags import refuse_all_but
 from bertworks.stages.setting_groups import MachineSettings, SuiteSettings
 from bertworks.stages.settings import EvaluateSettings, FinetuneSettings
+from bertworks.stages.suite_runs import RESULT, SeedScores, TaskRuns
 from bertworks.stages.task_settings import TaskSettings
-from bertworks.tasks.catalog import KINDS, takes
+from bertworks.tasks.catalog import takes
 
-MAY_CHANGE = {"only", "resume", "device", "threads", "backend"}  # from one run to the next
-CHECKPOINT_EVERY = 500
-RESULT = "result.json"
+MAY_CHANGE = {
+    "only",
+    "resume",
+    "at_once",
+    "device",
+    "threads",
+    "backend",
+}  # from one run to the next
 ITS_OWN = {  # what a suite tells finetune by itself, or takes by a flag of its own
     *("model", "size", "task", "tasks", "train", "dev", "columns", "out", "longest", "choose_by"),
     *("epochs", "lr"),
     *("seed", "seeds", "checkpoint_every", "resume", "device", "precision", "threads"),
 }
-COMMAND = "bertworks.cli.child"  # in a process that does not outlive this one
 NOTES = (
     "Scores are percent, over several seeds the mean and its deviation. The best epoch is chosen "
     "on dev. Published figures of BERT-tiny to BERT-medium are those of Turc et al. (2019), of "
@@ -72,13 +64,18 @@ def run_suite(settings: EvaluateSettings) -> dict[str, Any]:
     reads = open_folder(encoder_folder(settings.model)).config.max_positions
     _claim(settings)
     failures: dict[str, TaskResult] = {}
+    runs = []
     for name, task in tasks.items():
-        try:
-            _Runner(settings, name, task, reads, besides).run()
-        except (BertworksError, OSError) as error:
-            say(f"{name} failed: {error}")
-            failures[name] = TaskResult(failure=str(error))
-        rows = _tell(settings, failures)
+        if (settings.out / name / RESULT).is_file():
+            say(f"{name} is finished already")
+            continue
+        with _noted(failures, name):
+            runs.append(TaskRuns(settings, name, task, reads=reads, besides=besides))
+    rows = _tell(settings, failures)
+    # What answers with the model of another task comes when that is there.
+    for wave in (False, True):
+        for _ in _run([one for one in runs if bool(one.task.model_of) is wave], settings, failures):
+            rows = _tell(settings, failures)
     if failures:
         say((settings.out / "results.md").read_text(encoding="utf-8"))
         raise BertworksError(
@@ -86,6 +83,46 @@ def run_suite(settings: EvaluateSettings) -> dict[str, Any]:
             f"{settings.out / 'results.md'} tells why; mend it and go on with --resume auto"
         )
     return {"report": str(settings.out / "results.md"), "scores": rows}
+
+
+@contextmanager
+def _noted(failures: dict[str, TaskResult], name: str) -> Iterator[None]:
+    """Note the failure of a task instead of ending by it."""
+    try:
+        yield
+    except (BertworksError, OSError) as error:
+        say(f"{name} failed: {error}")
+        failures[name] = TaskResult(failure=str(error))
+
+
+def _run(
+    runs: list[TaskRuns], settings: EvaluateSettings, failures: dict[str, TaskResult]
+) -> Iterator[str]:
+    """Run all seeds of some tasks, so many at once as is asked; yield each task at its end."""
+    at_once, seeds = settings.suites.at_once, range(settings.suites.seeds)
+    if at_once > 1:  # the longest first, so that none is left alone at the end
+        runs = sorted(runs, key=lambda one: one.num_examples, reverse=True)
+    with (
+        ThreadPoolExecutor(at_once) as pool,
+        ThreadPoolExecutor(len(runs) or 1) as gatherers,
+        Children() as children,
+    ):
+        scores = [[pool.submit(one.score, seed, children) for seed in seeds] for one in runs]
+        pairs = list(zip(runs, scores, strict=True))
+        ends = {gatherers.submit(_gather, one, own): one.name for one, own in pairs}
+        for end in as_completed(ends):
+            with _noted(failures, ends[end]):
+                end.result()
+            yield ends[end]
+
+
+def _gather(runs: TaskRuns, scores: Sequence["Future[SeedScores | None]"]) -> None:
+    """Wait for the seeds of a task and write them down; where one fails, the others are left."""
+    try:
+        runs.finish([seed.result() for seed in scores])
+    finally:
+        for seed in scores:
+            seed.cancel()
 
 
 def told_finetune(words: Sequence[str], tasks: Mapping[str, SuiteTask]) -> dict[str, str]:
@@ -116,153 +153,6 @@ def told_finetune(words: Sequence[str], tasks: Mapping[str, SuiteTask]) -> dict[
             )
         found[key] = value
     return found
-
-
-class _Runner:
-    """Runs one task of a suite."""
-
-    def __init__(
-        self,
-        settings: EvaluateSettings,
-        name: str,
-        task: SuiteTask,
-        reads: int,
-        besides: Mapping[str, str],
-    ) -> None:
-        self.settings = settings
-        self.besides = besides  # what finetune is told besides, by flag
-        self.chosen = settings.suites
-        self.name = name
-        self.task = task
-        self.longest = min(task.longest or reads, reads)
-        self.folder = settings.out / name
-        self.num_not_scored = 0  # rows of test
-        self.num_collapsed = 0  # seeds with a model that has learned nothing
-        self.num_apart = 0  # seeds without a model
-
-    def run(self) -> None:
-        """Fine-tune and score with every seed, and write down the result."""
-        note = self.folder / RESULT
-        if note.is_file():
-            say(f"{self.name} is finished already")
-            return
-        parts = self._parts()
-        scores: dict[str, list[dict[str, float]]] = {"dev": [], "test": []}
-        for seed in range(self.chosen.seeds):
-            try:
-                found = self._scores(parts, seed)
-            except TrainingError as error:
-                say(f"warning: seed {seed} of {self.name} has collapsed: {error}")
-                self.num_apart += 1
-                continue
-            for part, own in found.items():
-                scores[part].append(own)
-        if self.num_apart == self.chosen.seeds:
-            raise BertworksError("its training came apart with every seed; give a lower --lr")
-        result = TaskResult(parts.counts, scores, self._remarks(parts))
-        write_at_once(note, json.dumps(result.as_json(), indent=1))
-
-    def _scores(self, parts: PartFiles, seed: int) -> dict[str, dict[str, float]]:
-        """Fine-tune and score with one seed."""
-        model, found, has_fallen = self._model(parts, seed), {}, False
-        if "dev" in parts.files:
-            told = read_object(model / "bertworks.json")
-            found["dev"] = told["dev"]
-            score = told["dev"][self.task.metrics[0].name]
-            has_fallen = is_told_collapsed(told, score)
-        if "test" in parts.files:
-            found["test"] = self._evaluate(model, parts.files["test"], seed)
-        self.num_collapsed += has_fallen
-        return found
-
-    def _parts(self) -> PartFiles:
-        """Return the examples as files of our own; a retrieval set is taken as it is."""
-        task, data = self.task, self.settings.data
-        if task.kind is None:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            found = {part: find_file(data / where.file) for part, (where,) in task.parts.items()}
-            return PartFiles(found, {})
-        form = KINDS[task.kind].form
-        return write_parts(task, form, data=data, out=self.folder, limit=self.chosen.limit)
-
-    def _model(self, parts: PartFiles, seed: int) -> Path:
-        """Fine-tune a model, or return the one of another task that answers here too."""
-        task, out = self.task, self.folder / f"seed-{seed}"
-        if task.model_of is not None:
-            other = self.folder.with_name(task.model_of) / out.name
-            if not (other / MANIFEST).exists():
-                is_done = (other.parent / RESULT).is_file()
-                raise (TrainingError if is_done else BertworksError)(
-                    f"it needs the model of {task.model_of}, which is not there"
-                )
-            return other
-        flags = {
-            "model": shown(self.settings.model),
-            "task": task.kind,
-            "train": parts.files["train"],
-            "dev": parts.files["dev"],
-            "out": out,
-            "epochs": self.chosen.epochs or task.epochs,
-            "batch-size": task.batch_size,
-            "lr": self.chosen.lr or task.lr,
-            "reinit": 0,  # published figures are of whole networks
-            "longest": self.longest,
-            "choose-by": task.metrics[0].name,
-            "seed": seed,
-            "checkpoint-every": CHECKPOINT_EVERY,
-            "resume": "auto",
-            **self.besides,
-        }
-        self._command("finetune", flags, made=out)
-        for name in ("checkpoints", "best"):  # several times as large as the model
-            shutil.rmtree(out / name, ignore_errors=True)
-        return out
-
-    def _evaluate(self, model: Path, data: Path, seed: int) -> dict[str, float]:
-        report = self.folder / f"seed-{seed}-test"
-        self._command("evaluate", {"model": model, "data": data, "out": report}, made=report)
-        scores = read_object(report / "scores.json")
-        self.num_not_scored = scores.get("bad_rows", 0)
-        return {name: score for name, score in scores.items() if isinstance(score, float)}
-
-    def _command(self, name: str, flags: Mapping[str, Any], *, made: Path) -> None:
-        """Run a command in a process of its own unless what it makes is there already."""
-        if (made / MANIFEST).exists():
-            return
-        machine = {name: value for name, value in vars(self.settings.machine).items() if value}
-        pairs = [(f"--{flag}", str(value)) for flag, value in {**flags, **machine}.items()]
-        words = [name, *(word for pair in pairs for word in pair)]
-        say(f"\n$ bertworks {shlex.join(words)}")
-        said = ""
-        with subprocess.Popen(
-            [sys.executable, "-m", COMMAND, *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-        ) as process:
-            for line in process.stdout or ():
-                said = line.rstrip("\n")
-                say(said)
-            process.wait()  # before its input is closed, which would end it
-        if process.returncode:
-            reason = said.removeprefix("bertworks: ")
-            if process.returncode == TrainingError.told_code:
-                raise TrainingError(reason)
-            raise BertworksError(f"{name} ended with code {process.returncode}: {reason}")
-
-    def _remarks(self, parts: PartFiles) -> tuple[str, ...]:
-        collapsed = self.num_collapsed + self.num_apart
-        taken, left_out = parts.counts.get("train", 0), parts.num_left_out
-        whole = f"{taken + left_out:,} examples, chosen by a hash"
-        remarks = [
-            f"trained on {taken:,} of {whole}" if left_out else "",
-            f"{parts.num_bad} rows were set aside" if parts.num_bad else "",
-            f"{rows_of(self.num_not_scored)} of test not scored" if self.num_not_scored else "",
-            f"{collapsed} of {self.chosen.seeds} seeds collapsed" if collapsed else "",
-            f"{self.num_apart} of them came apart and are in no mean" if self.num_apart else "",
-        ]
-        return tuple(filter(None, remarks))
 
 
 def _refuse_no_data(settings: EvaluateSettings, tasks: Mapping[str, SuiteTask]) -> None:
