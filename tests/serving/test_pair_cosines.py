@@ -48,10 +48,10 @@ RECIPES: dict[str, dict[str, Any]] = {
 def save(tmp_path: Path, make_model, tokenizer) -> Callable[..., Path]:
     """Write a folder of sentence-transformers, perhaps one with a task of pairs."""
 
-    def write(*tasks: str, **said: Any) -> Path:
-        recipe, labels = EmbeddingRecipe(**said), ("other", "same")
-        model = make_model(*tasks, labels=labels)
-        save_model(tmp_path / "model", model, tokenizer, origin=Origin(), recipe=recipe)
+    def write(*tasks: str, longest: int = 67, **said: Any) -> Path:
+        recipe, model = EmbeddingRecipe(**said), make_model(*tasks, labels=("other", "same"))
+        about: dict[str, Any] = {"origin": Origin(), "recipe": recipe}
+        save_model(tmp_path / "model", model, tokenizer, **about, extra={"longest": longest})
         return tmp_path / "model"
 
     return write
@@ -80,6 +80,15 @@ def test_a_pair_is_answered_with_the_cosine_of_its_vectors(
     np.testing.assert_allclose(scores_of(model), cosines, atol=1e-5)
 
 
+@pytest.mark.parametrize("cut", [None, 31])
+def test_the_windows_that_were_learned_from_change_no_vector_of_a_pair(
+    cut: int | None, save
+) -> None:
+    model = bertworks.load(save("embed", longest=20, max_length=cut))
+    assert model.window == 20
+    np.testing.assert_allclose(scores_of(model), cosines_of(model), atol=1e-5)
+
+
 def test_commands_tell_the_cosine_of_the_vectors_that_embed_writes(
     save, tmp_path: Path, command
 ) -> None:
@@ -98,6 +107,6 @@ def test_commands_tell_the_cosine_of_the_vectors_that_embed_writes(
     for lines in answers:
         scores = [json.loads(line)["score"] for line in lines.splitlines()]
         np.testing.assert_allclose(scores, cosines, atol=1e-5)
-    said = "of 2 of 4 inputs no more than the first 31 pieces of a text are read, as the model's"
+    said = "of 2 of 4 inputs no more than the first 31 pieces make a text's vector\n"
     assert said in predicted.err
     assert said in evaluated.err

@@ -80,7 +80,7 @@ def test_a_text_is_read_as_the_recipe_says_and_what_is_lost_is_noted(tokenizer) 
     num_prompt = 1 + len(tokenizer.ids_of([prompts["query"]])[0])
     skipped = [np.asarray(window.goals["embed"].values)[0, 3] for window in windows]
     assert skipped == [num_prompt, 0, num_prompt]  # the prompt stands in the first window of a text
-    said = "no more than the first 30 pieces of a text are read, as the model's folder says"
+    said = "no more than the first 30 pieces make a text's vector"
     assert windows[0].note == View(losses=(said,))
     assert task.features(PAIRS[0], tokenizer, longest=20)[0].note == View()
 

@@ -29,7 +29,7 @@ from bertworks.serving.inputs import (
 from bertworks.serving.model_folder import OpenModel, lacks_pooler, open_model
 from bertworks.serving.onnx_encoder import OnnxEncoder
 from bertworks.serving.vectors import Embedder, TokenVectors, VectorForm, VectorShape
-from bertworks.tasks.answering import CHUNK, Answered, Answerer, in_chunks
+from bertworks.tasks.answering import CHUNK, Answered, Answerer, in_chunks, longest_asked
 from bertworks.tasks.catalog import KINDS
 from bertworks.tasks.embed import Embed
 from bertworks.tasks.fill_mask import FillMask
@@ -196,8 +196,10 @@ class Predictor:
         if isinstance(task, ByVectors):
             return self._compare(examples, task, refuse)
         chunk = CLOZE_CHUNK if isinstance(task, ByCloze) else CHUNK
-        answerer = Answerer(self.model, task or self.task, self.tokenizer, self.machine, chunk)
-        return answerer.chunks(examples, longest=self.window, refuse=refuse)
+        asked = task or self.task
+        answerer = Answerer(self.model, asked, self.tokenizer, self.machine, chunk)
+        longest = longest_asked(asked, learned=self.window, whole=self.longest)
+        return answerer.chunks(examples, longest=longest, refuse=refuse)
 
     def _as_examples(self, inputs: Sequence[Input], task: Task) -> list[Example]:
         form = KINDS[task.kind].form

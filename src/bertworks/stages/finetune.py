@@ -39,6 +39,7 @@ from bertworks.stages.finetune_model import (
 )
 from bertworks.stages.finetune_plan import plan_of
 from bertworks.stages.finetune_seeds import run_seeds
+from bertworks.stages.finetune_vectors import settle_vectors
 from bertworks.stages.settings import FinetuneSettings
 from bertworks.stages.task_list import TaskSource, task_sources
 from bertworks.tokenizer.piece_dropout import PieceDropout
@@ -140,7 +141,7 @@ def _make_ready(
     longest = longest_of(settings, opened)
     refuse_vain_lessons(settings, tasks, opened)
     tell_lost_recipe(settings.model, tasks, opened, longest=longest)
-    learned = [cut_task(one, opened, longest) for one in read]
+    learned = [cut_task(one, opened, longest) for one in settle_vectors(read, opened)]
     batches = _batches(settings, learned, opened.tokenizer, longest)
     scores = _dev_scores(settings, learned, opened, machine)
     plan = plan_of(

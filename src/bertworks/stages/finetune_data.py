@@ -20,7 +20,7 @@ from bertworks.evaluation.piece_checks import unknown_warning
 from bertworks.evaluation.target_checks import folded_warning
 from bertworks.serving.model_folder import OpenModel
 from bertworks.stages.task_list import TaskSource
-from bertworks.tasks.answering import as_asked, windows_of
+from bertworks.tasks.answering import as_asked, longest_asked, windows_of
 from bertworks.tasks.catalog import KINDS, guess_kind, learn_task
 from bertworks.tasks.embed import Embed
 from bertworks.tasks.task import Task, Writer
@@ -89,7 +89,8 @@ def cut_task(learned: TaskData, opened: OpenModel, longest: int) -> TaskData:
     task, tokenizer = learned.task, opened.tokenizer
     training = _cut(task, learned.training, learned.training.examples, tokenizer, longest)
     asked = [as_asked(task, example) for example in learned.dev.examples]
-    dev = _cut(task, learned.dev, asked, tokenizer, longest)
+    widest = longest_asked(task, learned=longest, whole=opened.model.config.max_positions)
+    dev = _cut(task, learned.dev, asked, tokenizer, widest)
     return replace(learned, training=training, dev=dev)
 
 

@@ -192,7 +192,8 @@ class FinetuneSettings:
     choice: ChoiceSettings = ChoiceSettings()
     dropping: DropoutSettings = DropoutSettings()
     longest: Longest | None = None
-    """Longest window in pieces; by default what the model reads."""
+    """Longest window in pieces; by default what the model reads. embed learns from such windows,
+    but scores and answers by whole texts, as far as the model reads them."""
     fresh: bool = False
     """Forget the model's weights: the control without pre-training."""
     seed: int = 0

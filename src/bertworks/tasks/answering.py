@@ -186,6 +186,14 @@ def windows_of(
     return windows
 
 
+def longest_asked(task: Task, *, learned: int, whole: int) -> int:
+    """Return the longest window in which a task answers: as long as those that it learned from.
+
+    Vectors are of all that the network reads, as `embed` makes them, so that a text has one.
+    """
+    return whole if task.kind == "embed" else learned
+
+
 def losses_in(windows: Iterable[Sequence[Features]]) -> Counter[str]:
     """Return what no window shows of examples, and of how many."""
     notes = (own[0].note for own in windows if own)

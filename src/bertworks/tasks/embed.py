@@ -166,8 +166,7 @@ class Embed:
     @property
     def _cut(self) -> str:
         """What is lost of a text that goes on behind what is read of it."""
-        most = f"no more than the first {self.recipe.max_length} pieces of a text are read"
-        return f"{most}, as the model's folder says"
+        return f"no more than the first {self.recipe.max_length} pieces make a text's vector"
 
     def _reads_twice(self, example: TextExample) -> bool:
         return self.lesson.loss == "simcse" and example.text_b is None
