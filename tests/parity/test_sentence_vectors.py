@@ -98,6 +98,27 @@ def test_pairs_are_answered_with_the_cosines_of_sentence_transformers(texts, the
     np.testing.assert_allclose([answer["score"] for answer in found], expected, atol=1e-5)
 
 
+def test_what_was_fine_tuned_goes_on_as_the_same_folder_there(texts, tmp_path, command) -> None:
+    rows = [
+        {"text": text, "text_b": " ".join(text.split()[::-1])} for text in texts[len(ODD) :][:8]
+    ]
+    files = {"train": rows, "dev": [row | {"score": n} for n, row in enumerate(rows)]}
+    words = ["finetune", "--model", FOLDER, "--task", "embed", "--out", tmp_path / "model"]
+    for name, part in files.items():
+        file = tmp_path / f"{name}.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in part))
+        words += [f"--{name}", file]
+    flags = ["--epochs", 1, "--batch-size", 4, "--longest", 64, "--device", "cpu"]
+    ended = command(*words, *flags)
+    assert ended.code == 0, ended.err
+    assert f"vectors are made as {FOLDER} says: the pooling mean; the cut after 256" in ended.err
+    model = SentenceTransformer(str(tmp_path / "model"), device="cpu", local_files_only=True)
+    assert model.max_seq_length == 256
+    expected = model.encode(texts[:40], show_progress_bar=False)
+    found = bertworks.load(tmp_path / "model").embed(texts[:40])
+    assert cosines(found, expected).min() >= 0.99999
+
+
 def test_a_real_checkpoint_gives_the_same_numbers_cut_and_in_eight_bits(texts, theirs) -> None:
     cut = theirs[:, :64] / np.linalg.norm(theirs[:, :64], axis=1, keepdims=True)
     ranges = ranges_of(cut[60:])

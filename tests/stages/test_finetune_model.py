@@ -1,20 +1,17 @@
 """The model that a fine-tuning begins with: fresh ones of some size."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bertworks.core.errors import UsageError
-from bertworks.model.embedding import EmbeddingRecipe
 from bertworks.stages.finetune_model import (
     longest_of,
     open_for,
     own_tasks,
     refuse_vain_lessons,
-    tell_lost_recipe,
 )
 from bertworks.stages.setting_groups import DropoutSettings
 from bertworks.stages.settings import FinetuneSettings
@@ -88,21 +85,3 @@ def test_a_lesson_without_a_difference_is_refused(
     else:
         with pytest.raises(UsageError, match=said):
             refuse_vain_lessons(settings, [task], opened)
-
-
-def test_what_made_vectors_before_and_will_not_is_told(
-    settings_of: Make, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings, task = settings_of(size="tiny", longest=40), Embed()
-    opened = open_for(settings, [task], {})
-    capsys.readouterr()
-    for recipe in (None, EmbeddingRecipe(max_length=40), EmbeddingRecipe()):
-        tell_lost_recipe(settings.model, [task], replace(opened, recipe=recipe), longest=40)
-    assert capsys.readouterr().err == ""
-    prompts = {"query": "query: ", "document": "passage: "}
-    other = EmbeddingRecipe(pooling="first", max_length=16, prompts=prompts, lowercase=True)
-    tell_lost_recipe(settings.model, [task], replace(opened, recipe=other), longest=40)
-    assert capsys.readouterr().err == (
-        f"warning: embed leaves behind of {settings.model}: the pooling first (--pooling); the "
-        "prompts query, document; small letters alone; the cut after 16 pieces (--longest)\n"
-    )

@@ -35,7 +35,6 @@ from bertworks.stages.finetune_model import (
     open_for,
     own_tasks,
     refuse_vain_lessons,
-    tell_lost_recipe,
 )
 from bertworks.stages.finetune_plan import plan_of
 from bertworks.stages.finetune_seeds import run_seeds
@@ -140,8 +139,8 @@ def _make_ready(
     opened = open_for(settings, tasks, own)
     longest = longest_of(settings, opened)
     refuse_vain_lessons(settings, tasks, opened)
-    tell_lost_recipe(settings.model, tasks, opened, longest=longest)
-    learned = [cut_task(one, opened, longest) for one in settle_vectors(read, opened)]
+    settled = settle_vectors(settings, read, opened)
+    learned = [cut_task(one, opened, longest) for one in settled]
     batches = _batches(settings, learned, opened.tokenizer, longest)
     scores = _dev_scores(settings, learned, opened, machine)
     plan = plan_of(

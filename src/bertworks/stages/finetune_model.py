@@ -1,7 +1,6 @@
 """The model that a fine-tuning begins with: a pre-trained one, or a fresh one of some size."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from bertworks.core.errors import UsageError
 from bertworks.core.progress import say
@@ -94,24 +93,3 @@ def refuse_vain_lessons(
                 "--vector-loss simcse learns from what dropout makes of a text twice, and this "
                 "network has none; give --dropout 0.1"
             )
-
-
-def tell_lost_recipe(
-    model: Path, learned: Sequence[Task], opened: OpenModel, *, longest: int
-) -> None:
-    """Say which of the steps by which a folder makes vectors the new model will not have."""
-    before = opened.recipe
-    if before is None:
-        return
-    count, limit = len(before.layers), before.max_length or longest
-    always = {
-        f"{count} dense layer{'s' * (count > 1)}": count,
-        f"the prompts {', '.join(before.prompts)}": before.prompts,
-        "small letters alone": before.lowercase,
-        f"the cut after {limit} pieces (--longest)": limit < longest,
-    }
-    for task in (task for task in learned if isinstance(task, Embed)):
-        is_other = before.pooling != task.recipe.pooling
-        pooling = {f"the pooling {before.pooling} (--pooling)": is_other}
-        if lost := [what for what, is_lost in (pooling | always).items() if is_lost]:
-            say(f"warning: {task.name} leaves behind of {model}: {'; '.join(lost)}")

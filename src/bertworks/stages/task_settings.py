@@ -49,7 +49,7 @@ class TaskSettings:
     pooling: Literal["mean", "first", "max"] | None = None
     """classify, match, multilabel, score, aspect, choose, embed: how the vectors of tokens become
     that of a text; by default that of the first token is taken, or the mean where a network mixes
-    tokens without attention; embed takes the mean."""
+    tokens without attention; embed does as the model's folder says, or takes the mean."""
     same: str | None = None
     """embed: the label of pairs that belong together; by default the one with a usual name, as yes
     or duplicate, or else the last of the two in the order of the alphabet, as 1 of 0 and 1."""
