@@ -2,6 +2,7 @@
 
 import lzma
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from bertworks.data.line_groups import (
     read_intents,
     require_intents,
 )
+from bertworks.data.rows import read_examples
 
 Write = Callable[[str, str | bytes], Path]
 ASPECTS = "The $T$ is good , the bill not .\nsoup\n1\n$T$ and $T$ .\r\ntea\r\n-1\r\n"
@@ -78,9 +80,35 @@ def test_aspects_are_told_by_every_three_lines() -> None:
     lines = ASPECTS.splitlines()
     assert is_aspects(lines)
     assert is_aspects([*lines, "a $T$ that the head ends with"])
-    assert not is_aspects([*lines, "no mark", "soup", "1"])
-    assert not is_aspects([*lines, "$T$", "soup", "2"])
+    assert not is_aspects([*lines[:3], *["no mark", "soup", "1"] * 2])
     assert not is_aspects(["$T$", "soup"])
+    assert not is_aspects(["the $T$ was cold", "the $T$ was warm", "the $T$ was late"])
+    assert not is_aspects([])
+
+
+@pytest.mark.parametrize(
+    "bad", [("no mark", "soup", "1"), ("$T$", "soup", "2"), ("$T$", "", "1"), ("$T$", "soup", "")]
+)
+@pytest.mark.parametrize("place", [0, 2])
+def test_a_bad_three_among_good_ones_does_not_hide_what_they_are(
+    bad: tuple[str, str, str], place: int
+) -> None:
+    lines = ASPECTS.splitlines()
+    assert is_aspects([*lines[: 3 * place], *bad, *lines[3 * place :]])
+
+
+@pytest.mark.parametrize("num_bad", [1, 2])
+def test_of_ten_aspects_one_may_be_bad_and_two_are_refused_by_their_lines(
+    file: Write, num_bad: int
+) -> None:
+    labels = ["nice"] * num_bad + ["1"] * (10 - num_bad)
+    path = file("a.txt", "".join(f"the $T$ {n}\nsoup\n{label}\n" for n, label in enumerate(labels)))
+    quarantine = Quarantine()
+    refused = pytest.raises(DataError, match=r"2 of 10 rows cannot be used, .* line 1: the third")
+    with refused if num_bad > 1 else nullcontext():
+        assert len(read_examples(path, quarantine, form="aspect")) == 9
+        reason = "the third of its lines is 'nice', and not -1, 0 or 1"
+        assert bad_in(quarantine) == [("a.txt", 1, reason)]
 
 
 @pytest.fixture
