@@ -134,6 +134,7 @@ LIMITS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
     ("evaluate", "limit"): (COUNT, ["0"], ["1"]),
     ("evaluate", "epochs"): (COUNT, ["0"], ["1"]),
     ("evaluate", "seeds"): (COUNT, ["0"], ["1"]),
+    ("evaluate", "at_once"): (COUNT, ["0"], ["1"]),
     ("evaluate", "lr"): (POSITIVE, ["0", "-0.1"], ["5e-5"]),
     ("evaluate", "top"): (COUNT, ["0", "-1"], ["1"]),
     ("evaluate", "threads"): (COUNT, ["0"], ["1"]),
@@ -199,6 +200,7 @@ def test_a_number_just_within_its_limits_is_taken(name: str, setting: str) -> No
     for value in LIMITS[name, setting][2]:
         _, settings, _ = parse([name, *NEEDED[name], f"--{setting.replace('_', '-')}", value])
         found = as_json(settings)[setting]
+        (found,) = found if isinstance(found, list) else [found]
         assert Ramp.parse(found) == Ramp.parse(value)
 
 

@@ -332,6 +332,7 @@ def test_a_suite_that_was_begun_before_a_setting_or_its_model_was_noted_goes_on(
     (mark,) = tmp_path.rglob("suite.json")
     begun = json.loads(mark.read_text())
     del begun["settings"]["finetune"]
+    begun["settings"]["lr"] = None
     noted = begun.pop("inputs")
     mark.write_text(json.dumps({**begun, "inputs": {}}))
     ended = command(*words, *only, "--resume", "auto")

@@ -36,6 +36,7 @@ class Listening(Children):
         out = Path(flags["--out"])
         out.mkdir()
         (out / "bertworks.json").write_text(json.dumps({"dev": {"accuracy": 0.5}}))
+        (out / "scores.json").write_text(json.dumps({"accuracy": 0.375, "bad_rows": 1}))
 
 
 @pytest.fixture
@@ -57,7 +58,8 @@ def runs_of(settings: EvaluateSettings, **chosen: Any) -> TaskRuns:
 
 def test_a_seed_is_told_what_the_suite_and_the_person_say(settings: EvaluateSettings) -> None:
     children = Listening()
-    found = runs_of(settings, lr=3e-4).score(2, children)
+    runs = runs_of(settings, lr=(3e-4,), seeds=3)
+    found = runs.score(runs.trials[2], children)
     ((flags, whose),) = children.heard
     assert found == SeedScores({"dev": {"accuracy": 0.5}}, has_collapsed=False)
     told = {"--lr": "0.0003", "--seed": "2", "--longest": "64", "--pooling": "max"}
@@ -70,19 +72,19 @@ def test_side_by_side_they_share_the_cores_and_say_whose_a_line_is(
     settings: EvaluateSettings,
 ) -> None:
     children = Listening()
-    runs_of(settings, at_once=2).score(0, children)
     asked = replace(settings, machine=MachineSettings(threads=7), out=settings.out / "other")
-    runs_of(asked, at_once=2).score(1, children)
+    for runs in (runs_of(settings, at_once=2), runs_of(asked, at_once=2)):
+        runs.score(runs.trials[0], children)
     (shared, whose), (own, _) = children.heard
     assert shared["--threads"] == str(max(1, (os.cpu_count() or 1) // 2))
     assert own["--threads"] == "7"
-    assert whose == "own 0"
+    assert whose == "own seed-0"
 
 
 def test_what_a_reader_of_the_scores_must_know_is_written_with_them(
     settings: EvaluateSettings,
 ) -> None:
-    runs = runs_of(settings, limit=4)
+    runs = runs_of(settings, limit=4, seeds=3)
     good = SeedScores({"dev": {"accuracy": 0.75}}, num_not_scored=3)
     fallen = SeedScores({"dev": {"accuracy": 0.5}}, has_collapsed=True)
     runs.finish([good, None, fallen])
@@ -99,5 +101,56 @@ def test_what_a_reader_of_the_scores_must_know_is_written_with_them(
 
 def test_a_task_of_which_no_seed_is_left_has_failed(settings: EvaluateSettings) -> None:
     with pytest.raises(BertworksError, match="came apart with every seed"):
-        runs_of(settings).finish([None, None])
+        runs_of(settings, seeds=2).finish([None, None])
     assert not (settings.out / "own" / RESULT).exists()
+
+
+def test_of_several_rates_the_best_on_dev_is_told_and_kept(settings: EvaluateSettings) -> None:
+    runs, children = runs_of(settings, lr=(1e-4, 3e-4, 1e-4), seeds=2), Listening()
+    assert [(trial.lr, trial.seed) for trial in runs.trials] == [
+        (1e-4, 0),
+        (1e-4, 1),
+        (3e-4, 0),
+        (3e-4, 1),
+    ]
+    for trial in runs.trials:
+        runs.score(trial, children)
+    assert {flags["--lr"] for flags, _ in children.heard} == {"0.0001", "0.0003"}
+    scores = [0.5, 0.75, 0.25, 0.875]
+    runs.finish([SeedScores({"dev": {"accuracy": score}}) for score in scores])
+    folder = settings.out / "own"
+    told = json.loads((folder / RESULT).read_text())
+    assert told["scores"]["dev"] == [{"accuracy": 0.5}, {"accuracy": 0.75}]
+    assert told["remarks"][0] == "lr 0.0001 is the best on dev (0.0001: 62.5, 0.0003: 56.2)"
+    kept = {path.name for path in folder.iterdir() if path.is_dir()}
+    assert kept == {*told["models"]} == {"lr-0.0001-seed-0", "lr-0.0001-seed-1"}
+
+
+def test_a_rate_with_which_a_seed_came_apart_is_worse_than_one_without(
+    settings: EvaluateSettings,
+) -> None:
+    runs = runs_of(settings, lr=(1e-4, 1e38), seeds=2)
+    low, high = (SeedScores({"dev": {"accuracy": score}}) for score in (0.25, 0.75))
+    runs.finish([low, low, high, None])
+    told = json.loads((settings.out / "own" / RESULT).read_text())
+    assert told["models"] == ["lr-0.0001-seed-0", "lr-0.0001-seed-1"]
+
+
+def test_who_answers_with_the_model_of_another_task_takes_that_of_its_best_rate(
+    settings: EvaluateSettings,
+) -> None:
+    base, children = runs_of(settings, lr=(1e-4, 3e-4)), Listening()
+    for trial in base.trials:
+        base.score(trial, children)
+    low, high = (SeedScores({"dev": {"accuracy": score}}) for score in (0.25, 0.75))
+    own = replace(settings, suites=SuiteSettings(suite="glue", lr=(1e-4, 3e-4)))
+    task = replace(TASK, model_of="own", parts=files_of("own", "text=1", "label=2", test="dev.tsv"))
+    after = TaskRuns(own, "after", task, reads=64, besides={})
+    (trial,) = after.trials
+    with pytest.raises(BertworksError, match="it needs the model of own, which is not there"):
+        after.score(trial, children)
+    base.finish([low, high])
+    (settings.out / "own" / "lr-0.0003-seed-0" / "manifest.json").touch()
+    found = after.score(trial, children)
+    assert found == SeedScores({"test": {"accuracy": 0.375}}, num_not_scored=1)
+    assert children.heard[-1][0]["--model"].endswith("own/lr-0.0003-seed-0")

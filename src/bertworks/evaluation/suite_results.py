@@ -20,6 +20,7 @@ class TaskResult:
     scores: Mapping[str, Sequence[Scores]] = field(default_factory=dict)  # by part, by seed
     remarks: tuple[str, ...] = ()
     failure: str | None = None  # why there are no scores
+    models: tuple[str, ...] = ()  # the folders of the seeds that were scored, also of those apart
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON data."""

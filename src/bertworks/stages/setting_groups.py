@@ -207,8 +207,9 @@ class SuiteSettings:
     """Train on so many examples only, chosen by a hash, for trials."""
     epochs: Count | None = None
     """Times every example is seen; by default what the suite has for the task."""
-    lr: Positive | None = None
-    """Highest learning rate; by default what the suite has for the task."""
+    lr: tuple[Positive, ...] = ()
+    """Highest learning rate; of several the one with the best mean on dev is told for each task. By
+    default what the suite has for it."""
     finetune: tuple[str, ...] = ()
     """Other settings of every fine-tuning by their names, as layer-decay=0.8 pooling=mean."""
     at_once: Count = 1

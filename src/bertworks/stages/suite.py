@@ -2,7 +2,7 @@
 
 OUT/suite.json             what the whole was begun with
 OUT/TASK/train.jsonl, …    the examples, in our own columns
-OUT/TASK/seed-…/           the fine-tuned models
+OUT/TASK/seed-…/           the fine-tuned models; of several rates lr-…-seed-…, those of the best
 OUT/TASK/result.json       how it went: a task that has it is not run again
 OUT/results.md, .json      the table of all tasks so far
 OUT/report.html, .md, .json  the same as a report
@@ -98,8 +98,8 @@ def _noted(failures: dict[str, TaskResult], name: str) -> Iterator[None]:
 def _run(
     runs: list[TaskRuns], settings: EvaluateSettings, failures: dict[str, TaskResult]
 ) -> Iterator[str]:
-    """Run all seeds of some tasks, so many at once as is asked; yield each task at its end."""
-    at_once, seeds = settings.suites.at_once, range(settings.suites.seeds)
+    """Run all trials of some tasks, so many at once as is asked; yield each task at its end."""
+    at_once = settings.suites.at_once
     if at_once > 1:  # the longest first, so that none is left alone at the end
         runs = sorted(runs, key=lambda one: one.num_examples, reverse=True)
     with (
@@ -107,7 +107,7 @@ def _run(
         ThreadPoolExecutor(len(runs) or 1) as gatherers,
         Children() as children,
     ):
-        scores = [[pool.submit(one.score, seed, children) for seed in seeds] for one in runs]
+        scores = [[pool.submit(one.score, own, children) for own in one.trials] for one in runs]
         pairs = list(zip(runs, scores, strict=True))
         ends = {gatherers.submit(_gather, one, own): one.name for one, own in pairs}
         for end in as_completed(ends):
@@ -117,12 +117,12 @@ def _run(
 
 
 def _gather(runs: TaskRuns, scores: Sequence["Future[SeedScores | None]"]) -> None:
-    """Wait for the seeds of a task and write them down; where one fails, the others are left."""
+    """Wait for the trials of a task and write them down; where one fails, the others are left."""
     try:
-        runs.finish([seed.result() for seed in scores])
+        runs.finish([trial.result() for trial in scores])
     finally:
-        for seed in scores:
-            seed.cancel()
+        for trial in scores:
+            trial.cancel()
 
 
 def told_finetune(words: Sequence[str], tasks: Mapping[str, SuiteTask]) -> dict[str, str]:
@@ -195,6 +195,8 @@ def _claim(settings: EvaluateSettings) -> None:
             f"{out} holds a suite; go on with --resume auto, choose another --out, or remove it"
         )
     begun = read_object(mark)
+    if not isinstance(rate := begun["settings"].get("lr"), list):  # by a version that took one
+        begun["settings"]["lr"] = [] if rate is None else [rate]
     if "model" not in begun["inputs"]:  # by a version that did not note it
         origin = Origin(settings=origin.settings)
     if change := first_change(out, begun, origin, free=MAY_CHANGE):

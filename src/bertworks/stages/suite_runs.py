@@ -1,4 +1,4 @@
-"""The fine-tunings of one task of a suite: a seed each, scored, and gathered into one result."""
+"""The fine-tunings of one task of a suite: each rate and seed, scored, gathered into one result."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from bertworks.core.artifact import MANIFEST, read_object
@@ -23,6 +24,15 @@ from bertworks.tasks.catalog import KINDS
 
 CHECKPOINT_EVERY = 500
 RESULT = "result.json"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One fine-tuning of a task."""
+
+    seed: int
+    lr: float
+    name: str  # of its folder
 
 
 @dataclass(frozen=True)
@@ -60,38 +70,55 @@ class TaskRuns:
         """How many are learned from, however often."""
         return self.parts.counts.get("train", 0)
 
-    def score(self, seed: int, children: Children) -> SeedScores | None:
-        """Fine-tune and score with one seed; None: its training came apart."""
+    @property
+    def trials(self) -> list[Trial]:
+        """What is run: every seed, with every rate where there are several."""
+        rates, seeds = dict.fromkeys(self.chosen.lr or [self.task.lr]), range(self.chosen.seeds)
+        if len(rates) == 1 or self.task.model_of is not None:
+            return [Trial(seed, next(iter(rates)), f"seed-{seed}") for seed in seeds]
+        return [Trial(seed, lr, f"lr-{lr}-seed-{seed}") for lr in rates for seed in seeds]
+
+    def score(self, trial: Trial, children: Children) -> SeedScores | None:
+        """Fine-tune and score; None: the training came apart."""
         try:
-            return self._score(seed, children)
+            return self._score(trial, children)
         except TrainingError as error:
-            say(f"warning: seed {seed} of {self.name} has collapsed: {error}")
+            say(f"warning: {_told(trial)} of {self.name} has collapsed: {error}")
             return None
 
-    def finish(self, seeds: Sequence[SeedScores | None]) -> None:
-        """Write down what the seeds scored, in their order."""
-        whole = [seed for seed in seeds if seed is not None]
-        if not whole:
+    def finish(self, found: Sequence[SeedScores | None]) -> None:
+        """Write down what the trials scored, in their order; of several rates the best on dev."""
+        metric, trials = self.task.metrics[0].name, list(zip(self.trials, found, strict=True))
+        rates = dict.fromkeys(trial.lr for trial, _ in trials)
+        tried = [_Rate(lr, [pair for pair in trials if pair[0].lr == lr], metric) for lr in rates]
+        best = max(tried, key=lambda rate: rate.worth)
+        if not best.whole:
             raise BertworksError("its training came apart with every seed; give a lower --lr")
-        scores: dict[str, list[Mapping[str, float]]] = {
-            part: [seed.of_parts[part] for seed in whole if part in seed.of_parts]
-            for part in ("dev", "test")
+        parts = ("dev", "test")
+        scores = {
+            part: [s.of_parts[part] for s in best.whole if part in s.of_parts] for part in parts
         }
-        remarks = _remarks(self.parts, whole, apart=len(seeds) - len(whole))
-        result = TaskResult(self.parts.counts, scores, remarks)
+        told = ", ".join(f"{rate.lr:g}: {100 * rate.mean:.1f}" for rate in tried)
+        how = [f"lr {best.lr:g} is the best on dev ({told})"] if len(tried) > 1 else []
+        remarks = (*how, *_remarks(self.parts, best.whole, apart=best.num_apart))
+        models = tuple(trial.name for trial, _ in best.trials)
+        result = TaskResult(self.parts.counts, scores, remarks, models=models)
         write_at_once(self.folder / RESULT, json.dumps(result.as_json(), indent=1))
+        for trial in (one for one in self.trials if one.name not in models):
+            for name in (trial.name, f"{trial.name}-test"):
+                shutil.rmtree(self.folder / name, ignore_errors=True)
 
-    def _score(self, seed: int, children: Children) -> SeedScores:
+    def _score(self, trial: Trial, children: Children) -> SeedScores:
         files, has_collapsed, num_not_scored = self.parts.files, False, 0
-        model, found = self._model(seed, children), {}
+        model, found = self._model(trial, children), {}
         if "dev" in files:
             told = read_object(model / "bertworks.json")
             found["dev"] = told["dev"]
             has_collapsed = is_told_collapsed(told, told["dev"][self.task.metrics[0].name])
         if "test" in files:
-            report = self.folder / f"seed-{seed}-test"
+            report = self.folder / f"{trial.name}-test"
             flags = {"model": model, "data": files["test"], "out": report}
-            self._command(children, "evaluate", flags, seed=seed)
+            self._command(children, "evaluate", flags, trial)
             scores = read_object(report / "scores.json")
             num_not_scored = scores.get("bad_rows", 0)
             found["test"] = {name: one for name, one in scores.items() if isinstance(one, float)}
@@ -107,17 +134,11 @@ class TaskRuns:
         form = KINDS[task.kind].form
         return write_parts(task, form, data=data, out=self.folder, limit=self.chosen.limit)
 
-    def _model(self, seed: int, children: Children) -> Path:
+    def _model(self, trial: Trial, children: Children) -> Path:
         """Fine-tune a model, or return the one of another task that answers here too."""
-        task, out = self.task, self.folder / f"seed-{seed}"
+        task, out = self.task, self.folder / trial.name
         if task.model_of is not None:
-            other = self.folder.with_name(task.model_of) / out.name
-            if not (other / MANIFEST).exists():
-                is_done = (other.parent / RESULT).is_file()
-                raise (TrainingError if is_done else BertworksError)(
-                    f"it needs the model of {task.model_of}, which is not there"
-                )
-            return other
+            return self._model_of(self.folder.with_name(task.model_of), trial.seed)
         flags = {
             "model": shown(self.settings.model),
             "task": task.kind,
@@ -126,28 +147,39 @@ class TaskRuns:
             "out": out,
             "epochs": self.chosen.epochs or task.epochs,
             "batch-size": task.batch_size,
-            "lr": self.chosen.lr or task.lr,
+            "lr": trial.lr,
             "reinit": 0,  # published figures are of whole networks
             "longest": self.longest,
             "choose-by": task.metrics[0].name,
-            "seed": seed,
+            "seed": trial.seed,
             "checkpoint-every": CHECKPOINT_EVERY,
             "resume": "auto",
             **self.besides,
         }
-        self._command(children, "finetune", flags, seed=seed)
+        self._command(children, "finetune", flags, trial)
         for name in ("checkpoints", "best"):  # several times as large as the model
             shutil.rmtree(out / name, ignore_errors=True)
         return out
 
+    def _model_of(self, other: Path, seed: int) -> Path:
+        """Return the model that another task has with a seed and the rate it has chosen."""
+        note, name = other / RESULT, f"seed-{seed}"
+        if note.is_file():
+            name = dict(enumerate(read_object(note).get("models", ()))).get(seed, name)
+        if not (other / name / MANIFEST).exists():
+            raise (TrainingError if note.is_file() else BertworksError)(
+                f"it needs the model of {other.name}, which is not there"
+            )
+        return other / name
+
     def _command(
-        self, children: Children, name: str, flags: Mapping[str, Any], *, seed: int
+        self, children: Children, name: str, flags: Mapping[str, Any], trial: Trial
     ) -> None:
         """Run a command in a process of its own unless what it makes is there already."""
         if (flags["out"] / MANIFEST).exists():
             return
         pairs = [(f"--{flag}", str(value)) for flag, value in {**flags, **self._machine()}.items()]
-        whose = f"{self.name} {seed}" if self.chosen.at_once > 1 else ""
+        whose = f"{self.name} {trial.name}" if self.chosen.at_once > 1 else ""
         children.run([name, *(word for pair in pairs for word in pair)], whose=whose)
 
     def _machine(self) -> dict[str, Any]:
@@ -155,6 +187,29 @@ class TaskRuns:
         asked = {name: value for name, value in vars(self.settings.machine).items() if value}
         share = (os.cpu_count() or 1) // self.chosen.at_once
         return asked if self.chosen.at_once == 1 else {"threads": max(1, share), **asked}
+
+
+def _told(trial: Trial) -> str:
+    return f"seed {trial.seed}" + (f" with lr {trial.lr:g}" if trial.name.startswith("lr") else "")
+
+
+class _Rate:
+    """What one learning rate scored with every seed."""
+
+    def __init__(
+        self, lr: float, trials: Sequence[tuple[Trial, SeedScores | None]], metric: str
+    ) -> None:
+        self.lr = lr
+        self.trials = trials
+        self.whole = [scores for _, scores in trials if scores is not None]
+        self.num_apart = len(trials) - len(self.whole)
+        known = [one.of_parts["dev"][metric] for one in self.whole if "dev" in one.of_parts]
+        self.mean = fmean(known) if known else 0.0
+
+    @property
+    def worth(self) -> tuple[int, float]:
+        """What the best has most of: seeds that did not come apart, then the mean of these."""
+        return -self.num_apart, self.mean
 
 
 def _remarks(parts: PartFiles, seeds: Sequence[SeedScores], *, apart: int) -> tuple[str, ...]:
