@@ -197,7 +197,7 @@ def test_bad_rows_of_jsonl_are_named_by_their_line(file: Write) -> None:
         (3, "not a JSON object"),
         (4, "not a JSON object"),
         (5, "no 'text' (found label)"),
-        (6, "'text' is empty or not a string"),
+        (6, "'text' is 7, which is no text; write it as \"7\""),
         (7, "no 'label' (found text)"),
         (8, "'label' is empty"),
         (9, "'label' is empty"),

@@ -206,7 +206,7 @@ def test_a_label_that_comes_along_is_not_looked_at(classifier) -> None:
         ({}, r"input 2: no 'text' \(found nothing\)"),
         ({"sentence": "a"}, r"input 2: no 'text' \(found sentence\)"),
         ({1: "a"}, r"input 2: no 'text' \(found 1\)"),
-        ({"text": 7}, "input 2: 'text' is empty or not a string"),
+        ({"text": 7}, "input 2: 'text' is 7, which is no text; write it as \"7\""),
         ("half a \ud83d", "input 2: .*surrogate"),
     ],
 )

@@ -1,5 +1,6 @@
 """How a row of labelled data becomes an example: the columns of each form, checked."""
 
+import json
 import math
 import string
 from collections.abc import Callable, Mapping, Sequence
@@ -60,7 +61,8 @@ class Row:
         """Return the text of a column."""
         found = self.value(name)
         if not isinstance(found, str) or not found.strip():
-            raise DataError(f"{self._said(name)} is empty or not a string")
+            said = _no_text(found) if _is_number(found) else "empty or not a string"
+            raise DataError(f"{self._said(name)} is {said}")
         if not is_unicode(found):
             raise DataError("a value holds half of a surrogate pair")
         return found
@@ -132,7 +134,7 @@ class Row:
             raise DataError(f"{self._said(name)} is empty")
         for item in found:
             if not isinstance(item, str) or not item.strip() or not is_unicode(item):
-                raise DataError(f"{self._said(name)} holds {item!r:.60}, which is no text")
+                raise DataError(f"{self._said(name)} holds {_no_text(item)}")
         return tuple(found)
 
     def items(self, name: str) -> list[Any]:
@@ -164,6 +166,19 @@ def label_name(label: Any) -> str | None:
     if isinstance(label, int):
         return str(label)
     return _bare(label) or None if isinstance(label, str) else None
+
+
+def _is_number(found: Any) -> bool:
+    """Tell whether a value is a number or true or false, and not how pandas says that none is."""
+    return isinstance(found, int | float) and not math.isnan(found)
+
+
+def _no_text(found: Any) -> str:
+    """Say that a value is no text; of what JSON writes without quotes, how it would be one."""
+    # A number is not taken as its text: beside choices that are numbers, nobody could tell
+    # whether a label that is one counts them or names one of them.
+    mended = f'; write it as "{json.dumps(found):.60}"' if _is_number(found) else ""
+    return f"{found!r:.60}, which is no text{mended}"
 
 
 def _bare(label: str) -> str:
