@@ -268,6 +268,46 @@ def test_a_report_holds_the_findings_the_page_and_the_copies(
     assert "leak: copies" in ended.out
 
 
+UNTOLD = {  # files that do not tell what their rows hold, and what is said of them
+    "names": (
+        "gist,remark\na boat,old\na river,wide\n",
+        "has no known header and the columns 1 ('gist'), 2 ('remark'), and which of them hold what "
+        "cannot be told; name the --task (classify, match, tag, answer, generate, ...), and if "
+        "need be say it with --columns text=COLUMN label=COLUMN",
+    ),
+    "a half": (
+        "text,remark\na boat,old\na river,wide\n",
+        "has the columns text, remark, and which of them hold what cannot be told; name the --task",
+    ),
+    "two labels": (
+        "text,class,category\na boat,old,road\na river,wide,road\n",
+        "has more than one column that may hold the label: class, category; choose with --columns "
+        "label=COLUMN",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNTOLD)
+def test_columns_that_do_not_tell_a_task_are_a_finding_with_its_report(
+    name: str, files: Run, tmp_path: Path, command: Run
+) -> None:
+    content, said = UNTOLD[name]
+    data = tmp_path / "untold.csv"
+    data.write_text(content)
+    words = ["check", data, "--against", files("classify")["dev"], "--out", tmp_path / "report"]
+    ended = command(*words, "--json")
+    assert f"bertworks: {data} {said}" in ended.err
+    assert ended.code == 1
+    told = json.loads(ended.out)
+    assert told["files"] == [{"file": "untold.csv", "form": None, "examples": 0, "bad_rows": 0}]
+    (found,) = told["findings"]
+    assert (found["severity"], found["check"]) == ("error", "unreadable file")
+    assert found["finding"].startswith(f"{data} {said}")
+    written = json.loads((tmp_path / "report" / "check.json").read_text())
+    assert [row["check"] for row in written["findings"]] == ["unreadable file"]
+    assert "--columns" in (tmp_path / "report" / "report.html").read_text()
+
+
 def test_a_tokenizer_adds_lengths_in_pieces(
     files: Run, vocabulary: Path, tmp_path: Path, command: Run
 ) -> None:

@@ -64,12 +64,14 @@ class _Reader:
         self.columns = parse_columns(settings.columns)
         self.among = KINDS[settings.task].forms() if settings.task else None
         self.task = settings.task
-        self.form = find_form(settings.data, self.columns, among=self.among)
-        self.quarantines = {name: Quarantine() for name in self.files}
         self.torn: dict[str, Finding] = {}
+        self.form = self._tell_form(settings.data)
+        self.quarantines = {name: Quarantine() for name in self.files}
 
     def examples(self, name: str, meter: Meter) -> Iterator[Any]:
         """Yield the examples of a file; where it cannot be read on, that is a finding."""
+        if self.form is None:
+            return
         try:
             for example in self._stream(name, self.quarantines[name]):
                 meter.advance()
@@ -79,8 +81,7 @@ class _Reader:
                 else:
                     yield example
         except DataError as error:
-            said = str(error)
-            self.torn[name] = Finding(severity="error", check="unreadable file", said=said)
+            self._tear(name, error)
 
     def findings(self) -> list[Finding]:
         """Return what was found by reading alone."""
@@ -115,7 +116,21 @@ class _Reader:
                     break
         return found
 
+    def _tell_form(self, file: Path) -> str | None:
+        """Return what the rows hold; where the file does not tell it, that is what is found."""
+        try:
+            return find_form(file, self.columns, among=self.among)
+        except DataError as error:
+            name = next(iter(self.files))
+            self.files = {name: file}  # nobody knows what to look for in the others
+            self._tear(name, error)
+            return None
+
+    def _tear(self, name: str, error: DataError) -> None:
+        self.torn[name] = Finding(severity="error", check="unreadable file", said=str(error))
+
     def _stream(self, name: str, quarantine: Quarantine, *, tells: bool = True) -> Iterator[Any]:
+        assert self.form is not None  # else no row is read
         file, form = self.files[name], self.form
         if self.among is not None:
             form = find_form(file, self.columns, among=self.among)
