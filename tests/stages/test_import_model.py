@@ -184,6 +184,19 @@ def test_a_folder_without_pickles_needs_no_import(
     assert f"no model folder {nowhere}" in command("import", nowhere, "--out", "o").refusal(1)
 
 
+def test_a_model_that_comes_with_bertworks_needs_no_import(
+    classifier: Path, ship, make_old, tmp_path: Path, command: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ship(classifier, "little-en")
+    monkeypatch.chdir(tmp_path)
+    said = command("import", "little-en", "--out", "out").refusal(2)
+    assert said.startswith("little-en comes with bertworks and opens as it is (--model little-en)")
+    make_old(classifier).rename("little-en")  # a folder of that name comes first
+    ended = command("import", "little-en", "--out", "out")
+    assert ended.code == 0, ended.err
+    assert read_manifest(tmp_path / "out")["command"] == "bertworks import little-en --out out"
+
+
 def test_what_is_there_already_is_left_alone(
     classifier: Path, make_old, contents, command: Run
 ) -> None:

@@ -3,8 +3,10 @@
 from typing import Any
 
 from bertworks.core.artifact import Origin, refuse_existing
+from bertworks.core.errors import UsageError
 from bertworks.core.progress import say
 from bertworks.core.settings import as_command, as_json
+from bertworks.core.shipped import is_shipped, shown
 from bertworks.interop.sentence_transformers import encoder_folder
 from bertworks.model.weights import find_pickles
 from bertworks.serving.model_folder import open_model, save_model
@@ -14,6 +16,12 @@ from bertworks.stages.settings import ImportSettings
 def run(settings: ImportSettings) -> dict[str, Any]:
     """Read pickled tensors, and save the model as safetensors with all that belongs to it."""
     refuse_existing(settings.out)
+    if is_shipped(settings.folder):
+        name = shown(settings.folder)
+        raise UsageError(
+            f"{name} comes with bertworks and opens as it is (--model {name}); import takes a "
+            "folder with pickled weights"
+        )
     opened = open_model(settings.folder, pickled=True)
     say(f"weights: {opened.account}")
     files = find_pickles(encoder_folder(settings.folder))

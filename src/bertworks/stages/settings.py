@@ -250,7 +250,7 @@ class CompareSettings:
 class ImportSettings:
     """Turn a folder with pickled weights into one with safetensors."""
 
-    folder: Path = field(kw_only=False)
+    folder: ModelFolder = field(kw_only=False)
     """Hugging Face folder with pytorch_model.bin; only tensors are read, no code is run."""
     out: Path
     """Folder to write the model to."""
