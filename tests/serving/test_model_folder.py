@@ -21,7 +21,8 @@ from bertworks.tokenizer.learn import learn_wordpiece
 
 TASKS = [(), ("fill_mask", "next_sentence"), ("next_sentence",), ("classify",), ("match",)]
 FAMILIES = [style for style in STYLES if style]
-FILES = ["config.json", "bertworks.json", "model.safetensors", "tokenizer.json", "vocab.txt"]
+WEIGHTS = "model.safetensors"
+FILES = ["config.json", "bertworks.json", WEIGHTS, "tokenizer.json", "vocab.txt"]
 
 
 @pytest.fixture
@@ -73,6 +74,30 @@ def test_a_masked_language_model_is_opened_with_a_fresh_pooler(
     assert set(opened.account.missing) == pooler
     fresh = TaskModel(opened.model.config, [make_task("fill_mask")], seed=9)
     assert torch.equal(opened.model.encoder.pooler.dense.weight, fresh.encoder.pooler.dense.weight)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("names", [("replaced_token",), ("replaced_token", "fill_mask")])
+def test_what_learned_by_pieces_alone_is_saved_without_the_pooler_that_nothing_trained(
+    tmp_path: Path, draw_model, family: str, names: tuple[str, ...]
+) -> None:
+    model, tokenizer = draw_model(family, *map(make_task, names))
+    save_model(tmp_path / "model", model, tokenizer, origin=Origin())
+    assert not [name for name in read_tensors(tmp_path / "model" / WEIGHTS) if "pooler" in name]
+    opened = open_model(tmp_path / "model", tasks=[make_task("classify", ("a", "b"))], seed=9)
+    assert opened.account is not None
+    missing = {name for name in opened.account.missing if not name.startswith("heads.")}
+    assert missing == {name for name, _ in model.named_parameters() if "pooler" in name}
+
+
+def test_a_pooler_that_a_task_reads_through_is_saved(tmp_path: Path, draw_model) -> None:
+    tasks = [make_task("replaced_token"), make_task("sentence_order")]
+    model, tokenizer = draw_model("modernbert", *tasks)
+    save_model(tmp_path / "model", model, tokenizer, origin=Origin())
+    opened = open_model(tmp_path / "model")
+    assert opened.account is not None
+    assert opened.account.missing == ()
+    assert differing(model, opened.model) == []
 
 
 @pytest.mark.parametrize("kind", ["tag", "answer", "embed"])

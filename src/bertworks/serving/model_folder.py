@@ -33,7 +33,11 @@ from bertworks.tokenizer.tokenizer import Tokenizer
 
 GENERATOR = "generator"  # the folder of ELECTRA's other network, inside that of the model
 TABLE = "encoder.embeddings."
-# Models of these tasks alone are saved without the pooler, which they never trained.
+POOLER = "encoder.pooler."
+# Models that learned by these alone are saved without the pooler, which nothing has trained: who
+# opens them draws it, says so, and lets it learn where all that was learned before is frozen.
+OF_PIECES = {"fill_mask", "replaced_token"}
+# Folders of these tasks alone may lack the pooler.
 WITHOUT_POOLER = {"fill_mask", "replaced_token", "embed", "answer", "tag", "generate"}
 
 
@@ -207,10 +211,16 @@ def _write_network(
     tasks = {
         name: TaskNote(task.labels, task.options, task.kind) for name, task in model.tasks.items()
     }
+    kinds = {task.kind for task in model.tasks.values()}
+    is_unpooled = bool(kinds) and kinds <= OF_PIECES
     write_folder(
         folder,
         model.config,
-        {name: one for name, one in model.named_parameters() if name not in without},
+        {
+            name: one
+            for name, one in model.named_parameters()
+            if name not in without and not (is_unpooled and name.startswith(POOLER))
+        },
         tasks=tasks,
         specials=tokenizer.specials,
         extra=extra,
@@ -251,7 +261,7 @@ def _load(
         if name in fresh or not _fits(known.get(name), task, model, tensors)
     ]
     heads = [f"heads.{name}." for name in new]
-    pooler = ["encoder.pooler."] if lacks_pooler(own) else []
+    pooler = [POOLER] if lacks_pooler(own) else []
     lent = _lent(model, new, tensors)
     return load_weights(model, tensors, may_miss=[*heads, *pooler], fresh=heads, lent=lent)
 
