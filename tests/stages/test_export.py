@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from transformers import AutoModel
 
 import bertworks
 from bertworks.core.artifact import Origin, open_artifact
@@ -295,6 +296,55 @@ def test_tasks_that_no_class_has_are_not_exported(
     sentence = command("export", *words).refusal(1)
     assert f"no class of the family bert has the tasks {', '.join(names)}; trans" in sentence
     assert [path.name for path in tmp_path.iterdir()] == ["other"]
+
+
+OBJECTIVES = [  # of a family, those that no class has, and the class of the others
+    ("modernbert", "replaced_token sentence_order", "replaced_token, sentence_order", "Model"),
+    ("modernbert", "fill_mask sentence_order", "sentence_order", "ForMaskedLM"),
+    ("modernbert", "classify replaced_token", "replaced_token", "ForSequenceClassification"),
+    ("bert", "fill_mask next_sentence", "", "ForPreTraining"),
+    ("bert", "fill_mask next_sentence sentence_order", "sentence_order", "ForPreTraining"),
+    ("albert", "fill_mask next_sentence sentence_order", "next_sentence", "ForPreTraining"),
+    ("albert", "sentence_order", "sentence_order", "Model"),
+    ("electra", "replaced_token sentence_order", "sentence_order", "ForPreTraining"),
+    ("electra", "classify replaced_token", "replaced_token", "ForSequenceClassification"),
+]
+
+
+@pytest.mark.parametrize(("family", "names", "left", "kind"), OBJECTIVES)
+def test_what_only_pretraining_asks_for_is_left_behind_where_no_class_has_it(
+    tmp_path: Path, draw_model, command, family: str, names: str, left: str, kind: str
+) -> None:
+    model, tokenizer = draw_model(family, *(make_task(n, ("no", "yes")) for n in names.split()))
+    save_model(tmp_path / "model", model, tokenizer, origin=Origin())
+    words = ["--model", tmp_path / "model", "--to", "hugging-face", "--out", tmp_path / "out"]
+    ended = command("export", *words)
+    assert ended.code == 0, ended.err
+    said = [line for line in ended.err.splitlines() if line.startswith("left behind: ")]
+    assert said == (
+        [f"left behind: {left}; the folder holds the encoder that learned by it"] * bool(left)
+    )
+    (known,) = json.loads((tmp_path / "out" / "config.json").read_text())["architectures"]
+    assert known.endswith(kind)
+    found, expected = (bertworks.load(tmp_path / n).embed(TEXTS) for n in ("out", "model"))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_of_whole_numbers_the_way_to_an_encoder_is_one_that_goes(
+    tmp_path: Path, save_other, command
+) -> None:
+    model, small, floats = save_other("relate"), tmp_path / "small", tmp_path / "floats"
+    words = ["--to", "bertworks", "--out"]
+    ended = command("export", "--model", model, *words, small, "--precision", "int8")
+    assert ended.code == 0, ended.err
+    theirs = ["--to", "hugging-face", "--out", tmp_path / "out"]
+    sentence = command("export", "--model", small, *theirs).refusal(1)
+    assert "has the tasks relate, and transformers finds no weights in model.int8." in sentence
+    assert sentence.endswith("AutoModel opens the encoder of what export --to bertworks writes")
+    assert command("export", "--model", small, *words, floats).code == 0
+    _, told = AutoModel.from_pretrained(floats, output_loading_info=True)
+    assert not told["missing_keys"]
+    assert {name.partition(".")[0] for name in told["unexpected_keys"]} == {"heads"}
 
 
 def test_vectors_that_differ_are_thrown_away(

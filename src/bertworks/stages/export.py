@@ -14,9 +14,12 @@ from bertworks.core.progress import say
 from bertworks.interop.descriptions import OWN
 from bertworks.interop.families import DIALECTS
 from bertworks.interop.hugging_face import encoder_obstacle, open_folder
+from bertworks.interop.sentence_transformers import encoder_folder
 from bertworks.model.embedding import EmbeddingRecipe
+from bertworks.model.weights import INT8_WEIGHTS, find_weights
 from bertworks.serving.model_folder import OpenModel, open_model, write_model
 from bertworks.serving.predictor import Predictor
+from bertworks.stages.idle_flags import refuse_any
 from bertworks.stages.onnx_export import TEXTS, chosen_recipe, origin_of, run_onnx
 from bertworks.stages.own_export import run_own
 from bertworks.stages.setting_groups import OnnxSettings
@@ -26,15 +29,18 @@ from bertworks.tasks.electra import parted
 from bertworks.tasks.task import TaskModel
 
 LARGEST_DIFFERENCE = 1e-5
+# Tasks whose heads nobody asks but pre-training.
+OF_PRETRAINING = {"next_sentence", "sentence_order", "replaced_token"}
 
 
 def run(settings: ExportSettings) -> dict[str, Any]:
     """Write the model, open what was written, and compare the vectors of both."""
     refuse_existing(settings.out)
-    if settings.to == "onnx":
-        return run_onnx(settings)
     if settings.to == "bertworks":
         return run_own(settings)
+    refuse_any(settings.difference, "is for --to bertworks; leave it out")
+    if settings.to == "onnx":
+        return run_onnx(settings)
     _refuse_onnx_settings(settings.onnx)
     is_for_vectors = settings.to == "sentence-transformers"
     if not is_for_vectors:
@@ -45,6 +51,7 @@ def run(settings: ExportSettings) -> dict[str, Any]:
     with saving(settings.out, kind="model", origin=origin_of(settings)) as folder:
         write_model(folder, opened.model, opened.tokenizer, recipe=recipe)
         (folder / "bertworks.json").unlink()  # the other library's files say it all
+        _refuse_unknown_elsewhere(opened, folder, settings.model)
         difference = _compare(opened, recipe, folder)
     return {"model": str(settings.out), "to": settings.to, "largest_difference": difference}
 
@@ -52,19 +59,29 @@ def run(settings: ExportSettings) -> dict[str, Any]:
 def _for_others(model: TaskModel) -> TaskModel:
     """Return a model as a folder of others can hold it, and say what of pre-training stays behind.
 
-    That is a generator, which is a second network, and the head of replaced pieces, which only the
-    classes of ELECTRA have. How vectors are made is no part of a plain folder either.
+    That is a generator, which is a second network, and heads that only pre-training asks for where
+    the family has no class with them. How vectors are made is no part of a plain folder either.
     """
     alone, _ = parted(model)
     alone = alone.without(*(name for name, task in alone.tasks.items() if task.kind == "embed"))
-    kinds = tuple(task.kind for task in alone.tasks.values())
-    family = DIALECTS.get(model.config.family)
-    if kinds == ("replaced_token",) and (family is None or kinds not in family.classes):
-        alone = alone.without(*alone.tasks)
+    alone = alone.without(*_unknown_objectives(alone))
     left = [name for name in model.tasks if name not in alone.tasks]
     if left:
         say(f"left behind: {', '.join(left)}; the folder holds the encoder that learned by it")
     return alone
+
+
+def _unknown_objectives(model: TaskModel) -> set[str]:
+    """Return which heads of pre-training keep a model from being of a class; as few as will do."""
+    kinds = {name: task.kind for name, task in model.tasks.items()}
+    family = DIALECTS.get(model.config.family)
+    classes = {()} if family is None else {*family.classes}
+    asked = {name for name, kind in kinds.items() if kind in OF_PRETRAINING}
+    unknown = {name for name in asked if not any(kinds[name] in own for own in classes)}
+    for left in (set[str](), unknown, asked):
+        if tuple(kind for name, kind in kinds.items() if name not in left) in classes:
+            return left
+    return set()
 
 
 def _at_one_temperature(model: TaskModel) -> TaskModel:
@@ -109,7 +126,6 @@ def _refuse_onnx_settings(chosen: OnnxSettings) -> None:
 
 def _compare(opened: OpenModel, recipe: EmbeddingRecipe | None, folder: Path) -> float:
     """Return how far the vectors of what was written are from those of the model."""
-    _refuse_unknown_elsewhere(opened, folder)
     again = open_model(folder)
     machine = prepare("cpu", precision="fp32")
     before = Predictor(OpenModel(opened.model, opened.tokenizer, None, recipe), machine)
@@ -125,7 +141,7 @@ def _compare(opened: OpenModel, recipe: EmbeddingRecipe | None, folder: Path) ->
     return difference
 
 
-def _refuse_unknown_elsewhere(opened: OpenModel, folder: Path) -> None:
+def _refuse_unknown_elsewhere(opened: OpenModel, folder: Path, model: Path) -> None:
     """Stop where other libraries have no words for the network, or no class for its tasks."""
     config, written = opened.model.config, open_folder(folder)
     if written.model_type == OWN:
@@ -134,6 +150,16 @@ def _refuse_unknown_elsewhere(opened: OpenModel, folder: Path) -> None:
         raise ArtifactError(f"no other library knows this network: {why}{remedy}")
     if written.has_own_heads and list(opened.model.heads.parameters()):
         raise ArtifactError(
-            f"no class of the family {config.family} has the tasks {', '.join(opened.model.tasks)};"
-            " transformers' AutoModel opens the encoder of the model as it is"
+            f"no class of the family {config.family} has the tasks {', '.join(opened.model.tasks)}"
+            f"{_way_to_the_encoder(model)}"
         )
+
+
+def _way_to_the_encoder(model: Path) -> str:
+    """Say how transformers opens the encoder of a model with task heads that it does not know."""
+    if find_weights(encoder_folder(model)) == [encoder_folder(model) / INT8_WEIGHTS]:
+        return (
+            f", and transformers finds no weights in {INT8_WEIGHTS}; its AutoModel opens the "
+            "encoder of what export --to bertworks writes"
+        )
+    return "; transformers' AutoModel opens the encoder of the model as it is"
