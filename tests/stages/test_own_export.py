@@ -1,6 +1,7 @@
 """export --to bertworks: the same model without its run, on request in a quarter of the space."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -195,4 +196,130 @@ def test_other_libraries_have_no_such_weights(classifier: Path, export, words: l
 def test_operators_are_for_onnx_files(classifier: Path, export) -> None:
     out, ended = export(classifier, "--operators", "plain")
     assert "a folder of ours takes no --operators" in ended.refusal(2)
+    assert not out.exists()
+
+
+@pytest.fixture
+def tuned(pretrained: Path, labelled, tmp_path: Path, command) -> Path:
+    """Fine-tune with thin matrices, so that little of the model moves."""
+    files = ["--train", labelled["train"], "--dev", labelled["dev"], "--out", tmp_path / "tuned"]
+    how = ["--epochs", 2, "--lr", 0.01, "--lora", 2]
+    ended = command("finetune", "--model", pretrained, *files, *how)
+    assert ended.code == 0, ended.err
+    return tmp_path / "tuned"
+
+
+@pytest.fixture
+def small(tuned: Path, pretrained: Path, tmp_path: Path, export) -> Path:
+    """Write it as how far it is from a copy of what it was tuned from."""
+    base = shutil.copytree(pretrained, tmp_path / "base")
+    out, ended = export(tuned, "--base", base)
+    assert ended.code == 0, ended.err
+    return out
+
+
+def test_a_tuned_model_may_be_told_by_how_far_it_is_from_its_base(
+    tuned: Path, small: Path, labelled, tmp_path: Path, command, export
+) -> None:
+    whole, own = (tuned / "model.safetensors", small / "model.difference.safetensors")
+    assert own.stat().st_size < 0.25 * whole.stat().st_size
+    assert not (small / "model.safetensors").exists()
+    first, second = (bertworks.load(path) for path in (tuned, small))
+    np.testing.assert_allclose(first.embed(TEXTS), second.embed(TEXTS), atol=1e-4)
+    labels = [[answer["label"] for answer in one.predict(TEXTS)] for one in (first, second)]
+    assert labels[0] == labels[1]
+    told = json.loads((small / "compared.json").read_text())
+    assert told["base"] == str(tmp_path / "base")
+    assert told["lowest_cosine"] > 0.9999
+    rows = json.loads(command("models", tuned, small, "--json").out)["models"]
+    assert rows[0]["parameters"] == rows[1]["parameters"]
+    files = ["--train", labelled["train"], "--dev", labelled["dev"], "--epochs", 1]
+    ended = command("finetune", "--model", small, *files, "--out", tmp_path / "further")
+    assert ended.code == 0, ended.err
+    theirs, ended = export(small, to="hugging-face", out="theirs")
+    assert ended.code == 0, ended.err
+    np.testing.assert_allclose(bertworks.load(theirs).embed(TEXTS), second.embed(TEXTS), atol=1e-5)
+
+
+def test_a_model_and_its_base_go_elsewhere_together(small: Path, tmp_path: Path) -> None:
+    before = bertworks.load(small).embed(TEXTS)
+    away = tmp_path / "away"
+    away.mkdir()
+    for path in (small, tmp_path / "base"):
+        shutil.move(path, away)
+    assert np.array_equal(bertworks.load(away / small.name).embed(TEXTS), before)
+
+
+def test_without_its_base_a_model_says_where_it_should_be(small: Path, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "base")
+    with pytest.raises(
+        ArtifactError, match=r"are from those of base, and there is no .*/base; put"
+    ):
+        bertworks.load(small)
+
+
+def test_another_model_in_the_place_of_the_base_is_refused(
+    small: Path, classifier: Path, tmp_path: Path
+) -> None:
+    shutil.rmtree(tmp_path / "base")
+    shutil.copytree(classifier, tmp_path / "base")
+    with pytest.raises(ArtifactError, match=r"is another model than the one that .*/out was made"):
+        bertworks.load(small)
+
+
+def test_damage_of_the_base_stops_who_stands_on_it(small: Path, tmp_path: Path) -> None:
+    file = tmp_path / "base" / "model.safetensors"
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(ArtifactError, match="is damaged"):
+        bertworks.load(small)
+
+
+@pytest.mark.parametrize("model", ["/etc", 7, None])
+def test_a_base_is_named_from_beside_the_folder(small: Path, model: object) -> None:
+    (small / "manifest.json").unlink()
+    (small / "base.json").write_text(json.dumps({"model": model, "sha256": ""}))
+    with pytest.raises(ArtifactError, match=r"base\.json names no model"):
+        bertworks.load(small)
+
+
+def test_a_base_that_comes_with_the_package_is_told_by_its_name(
+    tuned: Path, pretrained: Path, export, ship, tmp_path: Path
+) -> None:
+    ship(pretrained, "little-en")
+    out, ended = export(tuned, "--base", "little-en")
+    assert ended.code == 0, ended.err
+    assert json.loads((out / "base.json").read_text())["model"] == "little-en"
+    (tmp_path / "deep").mkdir()
+    moved = shutil.move(out, tmp_path / "deep")
+    assert bertworks.load(moved).predict(TEXTS)
+
+
+def test_a_model_that_has_moved_everywhere_is_no_smaller_beside_its_base(
+    pretrained: Path, classifier: Path, export
+) -> None:
+    out, ended = export(classifier, "--base", pretrained)
+    assert "its matrices have moved in too many directions; give --rank 16 to" in ended.refusal(2)
+    assert not out.exists()
+    out, ended = export(classifier, "--base", pretrained, "--rank", 4)
+    assert ended.code == 0, ended.err
+    assert 0 < json.loads(ended.out)["largest_difference"] < 0.1
+
+
+@pytest.mark.parametrize(
+    ("words", "to", "sentence"),
+    [
+        (["--rank", 3], "bertworks", "--rank 3 is about how far a model is from its --base"),
+        (["--precision", "int8"], "bertworks", "in half precision; leave --precision out"),
+        ([], "onnx", "--base is for --to bertworks; leave it out"),
+        ([], "hugging-face", "--base is for --to bertworks; leave it out"),
+    ],
+)
+def test_a_base_says_nothing_elsewhere(
+    tuned: Path, pretrained: Path, export, words: list[object], to: str, sentence: str
+) -> None:
+    base = [] if "--rank" in words else ["--base", pretrained]
+    out, ended = export(tuned, *words, *base, to=to)
+    assert sentence in ended.refusal(2)
     assert not out.exists()

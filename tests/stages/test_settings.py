@@ -164,6 +164,7 @@ LIMITS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
     ("embed", "threads"): (COUNT, ["0"], ["1"]),
     ("card", "threads"): (COUNT, ["0"], ["1"]),
     ("export", "max_length"): ("a whole number of at least 8", ["7", "0"], ["8"]),
+    ("export", "rank"): (COUNT, ["0"], ["1"]),
     ("embed", "max_length"): ("a whole number of at least 8", ["7", "0"], ["8"]),
     ("embed", "dims"): (COUNT, ["0", "-1"], ["1"]),
     ("serve", "port"): ("a whole number from 0 to 65535", ["-1", "65536"], ["0", "65535"]),

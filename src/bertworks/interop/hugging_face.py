@@ -1,6 +1,7 @@
 """Hugging Face folders: what is in them, opened and written by the tables of `families`."""
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,10 +9,10 @@ from typing import Any
 
 from torch import Tensor
 
-from bertworks.core.artifact import read_object
+from bertworks.core.artifact import name_input, open_artifact, read_object
 from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.core.pieces import SpecialIds
-from bertworks.core.shipped import shipped_models
+from bertworks.core.shipped import is_shipped, shipped_models, shown
 from bertworks.interop.descriptions import (
     OWN,
     TaskNote,
@@ -36,6 +37,7 @@ from bertworks.interop.encoder_decoder import (
 from bertworks.interop.families import DIALECTS
 from bertworks.interop.tensor_names import RenamedTensors, names_of, to_hugging_face
 from bertworks.model.config import EncoderConfig
+from bertworks.model.difference import DIFFERENCE, Moved, moves_between
 from bertworks.model.weights import (
     WEIGHTS,
     TensorFiles,
@@ -45,6 +47,7 @@ from bertworks.model.weights import (
 )
 
 CONFIG = "config.json"
+BASE = "base.json"  # which model the weights of a folder are told against, and its sha256
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,8 @@ class Folder:
 
     def tensors(self, *, pickled: bool = False) -> Mapping[str, Tensor]:
         """Return the weights under our names, each read when it is asked for."""
+        if (self.path / BASE).is_file():
+            return Moved(_open_base(self.path).tensors(), TensorFiles([self.path / DIFFERENCE]))
         theirs = read_pickles(self.path) if pickled else TensorFiles(self.weight_files())
         if self.model_type == OWN:
             return theirs
@@ -76,6 +81,13 @@ class Folder:
             return PairTensors(theirs, self.config, tasks=self.tasks, pad_id=self.pad_id)
         tasks = {} if self.has_own_heads else self.tasks
         return RenamedTensors(theirs, self.config, tasks=tasks, pad_id=self.pad_id)
+
+    @property
+    def num_weights(self) -> int:
+        """How many numbers its weights are."""
+        if (self.path / BASE).is_file():
+            return sum(tensor.numel() for tensor in self.tensors().values())
+        return TensorFiles(self.weight_files()).num_weights
 
     def weight_files(self) -> list[Path]:
         """Return the files of its weights; pickles are refused."""
@@ -147,6 +159,47 @@ def write_folder(
     (path / CONFIG).write_text(_dump(theirs), encoding="utf-8")
     named = to_hugging_face(tensors, config, tasks=told, pad_id=specials.pad)
     write_tensors(path / WEIGHTS, named)
+
+
+def keep_difference(path: Path, base: Path, *, rank: int | None) -> int:
+    """Turn the weights of a folder that is being saved into how far they are from a base's.
+
+    Return how many bytes they take now.
+    """
+    open_artifact(base, "model")
+    own = moves_between(open_folder(base).tensors(), open_folder(path).tensors(), rank=rank)
+    write_tensors(path / DIFFERENCE, own)
+    (path / WEIGHTS).unlink()
+    # From beside the folder, so that both may go elsewhere together.
+    place = os.path.relpath(base.resolve(), path.parent.resolve())
+    named = {"model": shown(base) if is_shipped(base) else place, **_manifest_of(base)}
+    (path / BASE).write_text(_dump(named), encoding="utf-8")
+    return (path / DIFFERENCE).stat().st_size
+
+
+def _open_base(path: Path) -> Folder:
+    """Open the model that the weights of a folder are told against, if it is still the same."""
+    told = read_object(path / BASE)
+    name = told.get("model")
+    if not isinstance(name, str) or Path(name).is_absolute():
+        raise ArtifactError(f"{path / BASE} names no model; make or fetch the folder again")
+    base = shipped_models().get(name) or (path.parent / name)
+    if not base.is_dir():
+        raise ArtifactError(
+            f"{path} holds how far its weights are from those of {name}, and there is no {base}; "
+            "put that model there, or fetch this one whole"
+        )
+    open_artifact(base, "model")
+    if _manifest_of(base)["sha256"] != told.get("sha256"):
+        raise ArtifactError(
+            f"{base} is another model than the one that {path} was made against (its sha256 "
+            "differs); put that one there, or fetch this one whole"
+        )
+    return open_folder(base)
+
+
+def _manifest_of(base: Path) -> dict[str, str]:
+    return {"sha256": name_input(base)["sha256"]}
 
 
 def _write_pair(

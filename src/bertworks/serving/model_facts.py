@@ -6,7 +6,6 @@ from typing import Any
 
 from bertworks.interop.hugging_face import open_folder
 from bertworks.interop.sentence_transformers import encoder_folder
-from bertworks.model.weights import TensorFiles
 from bertworks.serving.model_folder import tasks_of
 
 CARD = "README.md"
@@ -23,7 +22,7 @@ def facts_of(path: Path) -> dict[str, Any]:
         "name": path.resolve().name,
         "language": _language(path),
         "family": config.family,
-        "parameters": TensorFiles(folder.weight_files()).num_weights,
+        "parameters": folder.num_weights,
         "megabytes": round(size / 1e6, 1),
         "layers": config.num_layers,
         "width": config.hidden_size,

@@ -352,6 +352,18 @@ class OnnxSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DifferenceSettings:
+    """How a folder of ours is told by how far it is from another."""
+
+    base: ModelFolder | None = None
+    """--to bertworks: the model that this one was fine-tuned from; only how far the weights are
+    from its own is written, and the folder is opened together with it."""
+    rank: Count | None = None
+    """Directions in which a matrix may be away from that of --base; by default all in which it
+    is."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ShapeSettings:
     """What vectors are made of, and in which numbers they are written."""
 

@@ -18,6 +18,7 @@ from bertworks.stages.setting_groups import (
     CountOrZero,
     CountRamp,
     CrewSettings,
+    DifferenceSettings,
     DropoutSettings,
     LayerSettings,
     LearningSettings,
@@ -270,6 +271,7 @@ class ExportSettings:
     prompt: tuple[str, ...] = ()
     """Prompts to add, as 'query=search for: '; may be given several times."""
     onnx: OnnxSettings = OnnxSettings()
+    difference: DifferenceSettings = DifferenceSettings()
 
 
 @dataclass(frozen=True, kw_only=True)
