@@ -138,6 +138,25 @@ def test_pairs_read_as_bert_reads_them(make: Make, shards: Shards) -> None:
     assert num_pairs > 0
 
 
+def test_texts_may_have_a_separator_in_their_middle_of_which_nothing_is_asked(
+    make: Make, shards: Shards
+) -> None:
+    batches = make(replace(ALONE, split_share=0.5))
+    passages = batches.passages.singles().first
+    counts: Counter[int] = Counter()
+    for batch in epoch_of(batches, 0):
+        assert batch.targets.keys() == {"fill_mask"}
+        assert max(batch.layout.lengths) <= PLAN.longest
+        for text, index in zip(restored(batch), batch.ids, strict=True):
+            counts[text.count(3)] += 1
+            assert [piece for piece in text if piece > 4] == shards.tokens(
+                *passages[index]
+            ).tolist()
+    assert counts.keys() == {1, 2}
+    assert not same(batches.at(3), make(ALONE).at(3))
+    assert same(batches.at(3), make(replace(ALONE, split_share=0.5)).at(3))
+
+
 def test_steps_stay_in_the_budget_and_texts_in_their_length(make: Make) -> None:
     for batch in epoch_of(make(), 0):
         assert sum(batch.layout.lengths) <= PLAN.tokens.start

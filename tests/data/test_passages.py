@@ -148,6 +148,21 @@ def test_a_passage_of_one_sentence_is_no_pair(make_shards: MakeShards) -> None:
     assert labels[:2].tolist() == [IGNORE, IGNORE]
 
 
+@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
+def test_a_share_of_the_passages_is_split_and_nothing_is_lost(shards: Shards, share: float) -> None:
+    passages = Passages(shards, room=47, held_out=False)
+    whole, found = passages.singles().first, passages.halves(random_at(5, "epoch"), share=share)
+    assert np.array_equal(found.first[:, 0], whole[:, 0])
+    assert np.array_equal(found.first[:, 1], found.second[:, 0])
+    assert np.array_equal(found.second[:, 1], whole[:, 1])
+    is_split = found.label == IS_NEXT
+    assert np.array_equal(is_split, found.second[:, 1] > found.second[:, 0])
+    assert (found.label[~is_split] == IGNORE).all()
+    can_split = passages.spans[:, 1] - passages.spans[:, 0] > 1
+    assert is_split[can_split].mean() == pytest.approx(share, abs=0.06)
+    assert set(found.second[is_split, 0]) <= {*shards.sentence_starts.tolist()}
+
+
 def test_a_single_document_has_no_pairs(make_shards: MakeShards) -> None:
     passages = Passages(make_shards([[[5, 6]] * 31]), room=7, held_out=False)
     pairs = passages.pairs(random_at(5, "epoch"))

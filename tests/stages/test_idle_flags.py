@@ -32,6 +32,11 @@ TINY = EncoderConfig.named("tiny")
             "--generator-size",
         ),
         (
+            {"objective": replace(PLAIN.objective, split_share=0.5)},
+            {"objective": replace(PLAIN.objective, split_share=0.5, objectives=("fill_mask",))},
+            "--split-share",
+        ),
+        (
             {"learning": replace(LEARNING, decay=0.3)},
             {"learning": replace(LEARNING, decay=0.3, schedule="stable")},
             "--decay",
@@ -45,7 +50,7 @@ def test_a_setting_that_changes_nothing_is_said(
     say_idle(replace(PLAIN, **{**changed, **given}), TINY)
     assert capsys.readouterr().err == ""
     say_idle(replace(PLAIN, **changed), TINY)
-    assert capsys.readouterr().err.startswith(f"{flag} changes nothing here, for it belongs to --")
+    assert capsys.readouterr().err.startswith(f"{flag} changes nothing here, for it belongs to ")
 
 
 def test_what_a_family_learns_by_itself_need_not_be_said(

@@ -30,6 +30,7 @@ class BatchPlan:
     accumulate: int = 1  # parts that a step is computed in
     seed: int = 0
     mask_rate: Ramp | None = None  # None: the masking's own
+    split_share: float = 0.0  # of the texts: those in two parts, where no objective asks of pairs
     causal_share: Ramp = Ramp(0, 0)  # of the steps: those that ask for the next piece instead
     first_step: int = 0  # with which the first pass over the corpus begins
     num_steps: int = 1  # of the run, over which ramps move
@@ -38,6 +39,11 @@ class BatchPlan:
     def pair_objectives(self) -> tuple[str, ...]:
         """The objectives that ask of pairs."""
         return tuple(name for name in self.objectives if name in LABELS)
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether there are texts of two parts."""
+        return bool(self.pair_objectives) or self.split_share > 0
 
     def share(self, step: int) -> float:
         """Return how much of the run is over with a step."""
@@ -58,7 +64,7 @@ class CorpusBatches:
         self.shards = shards
         self.masking = masking
         self.plan = plan
-        self.num_added = masking.specials.num_added(pair=bool(plan.pair_objectives))
+        self.num_added = masking.specials.num_added(pair=plan.has_pairs)
         self.passages = Passages(shards, room=plan.longest - self.num_added, held_out=held_out)
         self._epochs: dict[int, _Epoch] = {}
         self._first_steps = [plan.first_step]  # of each epoch planned so far
@@ -103,12 +109,18 @@ class CorpusBatches:
 
     def _plan_epoch(self, epoch: int) -> "_Epoch":
         random = random_at(self.plan.seed, "epoch", epoch)
-        kinds = self.plan.pair_objectives
-        pairs = self.passages.pairs(random, kinds) if kinds else self.passages.singles()
+        pairs = self._pairs(random)
         order = random.permutation(len(self.passages))
         sizes = pairs.sizes() + self.num_added
         groups = group_by_budget(sizes[order], budget=self._budget(epoch))
         return _Epoch(pairs, sizes, [order[group] for group in groups])
+
+    def _pairs(self, random: np.random.Generator) -> Pairs:
+        if kinds := self.plan.pair_objectives:
+            return self.passages.pairs(random, kinds)
+        if self.plan.split_share:
+            return self.passages.halves(random, share=self.plan.split_share)
+        return self.passages.singles()
 
     def _budget(self, epoch: int) -> Callable[[int], float]:
         """Return how many tokens each step of an epoch may have."""

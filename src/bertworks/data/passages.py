@@ -56,6 +56,14 @@ class Passages:
         label = np.full(len(self), IGNORE)
         return Pairs(first, np.repeat(first[:, 1:], 2, axis=1), label)
 
+    def halves(self, random: np.random.Generator, *, share: float) -> Pairs:
+        """Split a share of the passages at a random sentence, of which nothing is asked."""
+        splits, (begin, end) = self._splits(random), self.spans.T
+        is_split = (splits < end) & (random.random(len(self)) < share)
+        first, middle, last = self.bounds[[begin, np.where(is_split, splits, end), end]]
+        label = np.where(is_split, IS_NEXT, IGNORE)
+        return Pairs(np.stack([first, middle], axis=1), np.stack([middle, last], axis=1), label)
+
     def pairs(
         self, random: np.random.Generator, objectives: Collection[str] = ("next_sentence",)
     ) -> Pairs:
@@ -66,7 +74,7 @@ class Passages:
         answer. For sentence_order the parts change places. Each change comes as often as none.
         """
         begin, end = self.spans[:, 0], self.spans[:, 1]
-        split = begin + 1 + random.integers(np.maximum(end - begin - 1, 1))
+        split = self._splits(random)
         first = np.stack([self.bounds[begin], self.bounds[split]], axis=1)
         second = np.stack([self.bounds[split], self.bounds[end]], axis=1)
         stranger = np.where(split < end, np.arange(len(self)), -1)
@@ -82,6 +90,11 @@ class Passages:
         first[is_swapped], second[is_swapped] = second[is_swapped], first[is_swapped]
         first[~is_pair, 1] = second[~is_pair, 0] = self.bounds[end[~is_pair]]
         return Pairs(first, second, label)
+
+    def _splits(self, random: np.random.Generator) -> np.ndarray:
+        """Draw a sentence inside each passage; of one sentence it is the end."""
+        begin, end = self.spans.T
+        return begin + 1 + random.integers(np.maximum(end - begin - 1, 1))
 
     def _strangers(
         self, first: np.ndarray, second: np.ndarray, random: np.random.Generator

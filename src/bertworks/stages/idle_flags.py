@@ -7,6 +7,7 @@ from typing import Any
 from bertworks.core.errors import UsageError
 from bertworks.core.progress import say
 from bertworks.core.settings import changed_settings, settings_of
+from bertworks.data.passages import LABELS
 from bertworks.model.config import EncoderConfig
 from bertworks.stages.pretrain_model import objectives_of
 from bertworks.stages.settings import FinetuneSettings, PretrainSettings
@@ -32,10 +33,15 @@ def _objective(name: str) -> Companion:
     return Companion(f"--objectives {name}", is_learned)
 
 
+def _asks_of_no_pairs(settings: PretrainSettings, config: EncoderConfig) -> bool:
+    return not LABELS.keys() & {*objectives_of(settings, config)}
+
+
 # The settings that do nothing by themselves.
 OF_PRETRAIN = {
     "short_share": Companion("--short-longest", lambda s, _: s.short_longest is not None),
     "causal_share": _objective("next_piece"),
+    "split_share": Companion("objectives that ask of no pairs", _asks_of_no_pairs),
     "generator_size": _objective("replaced_token"),
     "decay": STABLE,
     "attention_dropout": ATTENTION,

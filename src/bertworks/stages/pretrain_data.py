@@ -41,6 +41,7 @@ def corpus_batches(
         accumulate=settings.accumulate,
         seed=settings.seed,
         mask_rate=settings.mask_rate,
+        split_share=settings.objective.split_share,
         causal_share=settings.objective.causal_share if "next_piece" in objectives else NEVER,
         num_steps=settings.num_steps or 1,
     )

@@ -288,6 +288,9 @@ class ObjectiveSettings:
     causal_share: ClosedShareRamp = Ramp(0.1, 0.1)
     """Share of the steps in which next_piece, if it is an objective, takes the place of all else;
     A..B moves over the run."""
+    split_share: ClosedShare = 0.0
+    """Share of the texts that have a separator in their middle, between two sentences, though no
+    objective asks of pairs: the network then knows pairs when it is fine-tuned on them."""
     generator_size: OpenShare = 0.25
     """Width of the generator of replaced_token, as a share of the network's."""
     shared_table: Literal["both", "generator"] = "both"
