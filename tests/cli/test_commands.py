@@ -16,10 +16,12 @@ from bertworks.stages.text_settings import LearnVocabSettings
 def test_every_stage_has_its_command_and_every_command_its_stage() -> None:
     folder = Path(bertworks.stages.__file__).parent
     parts = {
+        "children",
         "finetune_data",
         "finetune_model",
         "finetune_plan",
         "finetune_seeds",
+        "finetune_vectors",
         "pretrain_data",
         "pretrain_model",
         "pretrain_plan",
@@ -30,6 +32,7 @@ def test_every_stage_has_its_command_and_every_command_its_stage() -> None:
         "own_export",
         "ranking",
         "suite",
+        "suite_runs",
         "task_list",
         "zero_shot",
     }  # of other stages
