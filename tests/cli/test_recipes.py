@@ -154,6 +154,8 @@ def test_a_flag_for_the_time_puts_the_steps_of_a_recipe_aside(tmp_path: Path) ->
     assert (by_steps.steps, by_steps.budget) == (5, None)
     assert (by_time.steps, by_time.budget, by_time.lr) == (None, "25m", 0.5)
     assert by_time.mask_rate == by_steps.mask_rate
+    _, by_both, _ = parse([*words, "--budget", "25m", "--steps", "9"])
+    assert (by_both.steps, by_both.budget) == (9, "25m")
     recipe.write_text("[pretrain]\nbudget = '2h'\n")
     _, by_steps, _ = parse([*words, "--steps", "7"])
     assert (by_steps.steps, by_steps.budget) == (7, None)
@@ -176,6 +178,9 @@ def test_a_flag_for_the_time_settles_what_moves_over_the_steps_of_a_recipe(
     _, told, _ = parse([*words, "--budget", "25m", "--mask-rate", "0.4..0.1"])
     assert "mask_rate" not in capsys.readouterr().err  # for it is told by a flag
     assert told.mask_rate == Ramp(0.4, 0.1)  # which pretrain refuses, and says what to type
+    _, by_both, _ = parse([*words, "--budget", "25m", "--steps", "7"])
+    assert (by_both.mask_rate, by_both.short_longest) == (Ramp(0.3, 0.2), 16)
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("name", ["bert-base", "modern-6x384"])

@@ -376,7 +376,7 @@ def test_batches_that_change_need_a_number_of_steps(
     ((name, value),) = changed.items()
     said = command(*words).refusal(2)
     assert said.startswith(f"--{name.replace('_', '-')} {value} changes over the steps of a run")
-    assert f"--budget 9s leaves their number open; {remedy}, or give --steps" in said
+    assert f"--budget 9s leaves their number open; {remedy}, or also give the --steps" in said
 
 
 def test_texts_grow_and_steps_grow_in_a_run_that_can_be_stopped(
@@ -704,18 +704,33 @@ def test_other_ways_to_learn_make_other_models_and_are_continued_exactly(
     assert made(out) == made(whole)
 
 
+@pytest.mark.parametrize("beside", [(), ("--steps", 100_000)])
 def test_a_run_with_a_budget_ends_with_a_model(
-    pretrain_words: Words, tmp_path: Path, command: Run
+    beside: tuple[Any, ...], pretrain_words: Words, tmp_path: Path, command: Run
 ) -> None:
     words = pretrain_words(tmp_path / "run", evaluate_every=2)
     at = words.index("--steps")
-    ended = command(*words[:at], *words[at + 2 :], "--budget", "3s", "--json")
+    ended = command(*words[:at], *words[at + 2 :], *beside, "--budget", "3s", "--json")
     assert ended.code == 0, ended.err
     steps = json.loads(ended.out)["steps"]
     rates = [entry["lr"] for entry in read_log(tmp_path / "run") if "lr" in entry]
     assert steps == len(rates) > 2
     assert rates[-1] < max(rates)
     assert read_manifest(tmp_path / "run")["settings"]["budget"] == "3s"
+
+
+def test_a_run_whose_steps_are_done_in_time_learns_from_the_batches_of_a_run_by_steps(
+    pretrain_words: Words, tmp_path: Path, command: Run
+) -> None:
+    moving = {"mask_rate": "0.4..0.1", "short_longest": 16, "short_share": 0.5}
+    tokens = {}
+    for name, budget in {"steps": (), "both": ("--budget", "5m")}.items():
+        out = tmp_path / name
+        assert command(*pretrain_words(out, lr=1e-30, **moving), *budget).code == 0
+        losses = [entry["fill_mask"] for entry in read_log(out) if "fill_mask" in entry]
+        tokens[name] = losses  # of weights that hardly move: they tell the batches
+    assert len(tokens["steps"]) == 6
+    assert tokens["both"] == pytest.approx(tokens["steps"], rel=1e-6)
 
 
 def test_a_budget_that_is_over_before_the_first_step_makes_no_model(
@@ -731,7 +746,6 @@ def test_a_budget_that_is_over_before_the_first_step_makes_no_model(
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"budget": "25m"}, "a run has either 6 steps or the budget 25m; leave out one of --steps"),
         ({"probe_every": 3}, "--probe-every is 3, but it needs a --probe and must be a multiple"),
         ({"probe": "gone.jsonl"}, "there is no file gone.jsonl"),
         ({"probe": "x.jsonl", "sharding": "full"}, "--probe copies the whole network, but"),

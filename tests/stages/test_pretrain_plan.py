@@ -25,10 +25,16 @@ def test_warmup_is_a_share_of_the_steps_or_of_the_time() -> None:
     assert budget_of(PLAIN, Crew()) is None
 
 
+def test_with_steps_beside_a_budget_batches_may_move_over_them() -> None:
+    both = replace(TIMED, steps=5, mask_rate=Ramp(0.3, 0.1), short_longest=64)
+    budget = budget_of(both, Crew())
+    plan = plan_of(both, budget, {})
+    assert (plan.steps, plan.budget, plan.schedule.warmup) == (5, budget, 2.0)
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"steps": 5}, "either 5 steps or the budget 20s"),
         ({"mask_rate": Ramp(0.3, 0.1)}, r"--mask-rate 0\.3\.\.0\.1 changes over the steps"),
         ({"short_longest": 64}, "--short-longest 64 changes over the steps"),
     ],

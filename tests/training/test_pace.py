@@ -1,4 +1,6 @@
-"""Where a run stands: by steps it never looks at the clock, by a budget it ends on time."""
+"""Where a run stands: by steps it never looks at the clock, by a budget it ends in time."""
+
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -225,3 +227,68 @@ def test_under_a_budget_work_is_wanted_until_it_was_timed() -> None:
     assert not pace.wants("save")
     assert pace.wants("evaluation")
     assert pace.note() == ", 90 s left"
+
+
+def rates_of(pace: Pace, clock: Clock, times: Sequence[float], *, after: int = 0) -> list[float]:
+    """Take steps that take these times until the last; return the rate of each."""
+    rates = []
+    for step, seconds in enumerate(times, start=after + 1):
+        rates.append(pace.rate(step))
+        clock.now += seconds
+        if pace.is_last(step):
+            break
+    return rates
+
+
+@pytest.mark.parametrize("step_time", [0.5, 0.1])
+def test_steps_that_are_done_in_time_have_the_rates_of_a_run_by_steps(step_time: float) -> None:
+    clock, budget = Clock(), 1000.0
+    schedule = Schedule(warmup=0.1 * budget)
+    pace = Pace(steps=1000, budget=Budget(seconds=budget, clock=clock), schedule=schedule)
+    rates = rates_of(pace, clock, [step_time] * 2000)
+    by_steps = Pace(steps=1000, schedule=Schedule(warmup=0.1 * 1000))
+    assert len(rates) == 1000
+    assert not pace.goes_on_after(1000)
+    assert rates == pytest.approx([by_steps.rate(step) for step in range(1, 1001)], abs=3e-3)
+    assert pace.share(1000) == pytest.approx(1, abs=2e-3)
+
+
+def test_the_rate_of_steps_that_take_too_long_comes_down_in_time() -> None:
+    clock, schedule = Clock(), Schedule(warmup=100.0)
+    budget = Budget(seconds=1000, clock=clock)
+    both = Pace(steps=2000, budget=budget, schedule=schedule)
+    rates = rates_of(both, clock, [1.0] * 2000)
+    assert 990 < len(rates) < 1000
+    assert both.has_ended
+    clock.now = 1000.0
+    by_time = Pace(steps=None, budget=Budget(seconds=1000, clock=clock), schedule=schedule)
+    # Steps are ahead of a time that begins behind the first, for three of them.
+    assert rates[3:] == pytest.approx(rates_of(by_time, clock, [1.0] * 2000)[3:])
+
+
+def test_a_run_that_slows_down_goes_on_from_where_its_steps_have_brought_it() -> None:
+    clock = Clock()
+    pace = Pace(steps=1000, budget=Budget(seconds=1000, clock=clock), schedule=Schedule())
+    rates = rates_of(pace, clock, [0.1] * 500 + [10.0] * 500)
+    assert 500 < len(rates) < 600
+    assert rates == sorted(rates, reverse=True)
+    assert rates[499] == pytest.approx(0.5, abs=0.01)
+    assert rates[540] == pytest.approx(rates[499] - 40 / 1001, abs=0.01)  # still by steps
+    assert rates[-1] < 0.02  # by time at last
+
+
+def test_a_resumed_run_by_both_goes_on_where_its_steps_were() -> None:
+    clock = Clock()
+    first = Pace(steps=1000, budget=Budget(seconds=1000, clock=clock), schedule=Schedule())
+    rates = rates_of(first, clock, [0.1] * 500)
+    second = Pace(
+        steps=1000,
+        budget=Budget(seconds=1000, clock=clock),
+        schedule=Schedule(),
+        before=first.spent,
+    )
+    clock.now += 40  # what is opened and compiled anew
+    rates += rates_of(second, clock, [0.1] * 500, after=500)
+    assert len(rates) == 1000
+    by_steps = Pace(steps=1000)
+    assert rates == pytest.approx([by_steps.rate(step) for step in range(1, 1001)], abs=1e-2)

@@ -26,7 +26,7 @@ from bertworks.core.settings import (
     suggestion,
 )
 
-# A flag puts a recipe's rivals of it aside.
+# A flag puts a recipe's rivals of it aside; flags for both leave them.
 RIVALS = {"steps": ("budget",), "budget": ("steps", "short_longest")}
 LESS_MEMORY = {
     "batch_size": "lower --batch-size",
@@ -101,6 +101,8 @@ def parse(words: list[str]) -> tuple[str, Any, bool]:
 
 def _beside(told: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
     """Return what a recipe tells beside flags; in a run by time its ramps stay at their end."""
+    if RIVALS.keys() <= flags.keys():
+        return told
     rivals = {rival for flag in flags for rival in RIVALS.get(flag, ())}
     kept = {name: value for name, value in told.items() if name not in rivals}
     if "budget" not in flags:

@@ -1,4 +1,4 @@
-"""What a pre-training is asked to do: its flags as the loop wants them, by steps or by time."""
+"""What a pre-training is asked to do: its flags as the loop wants them, by steps, time or both."""
 
 import time
 
@@ -15,12 +15,8 @@ def budget_of(settings: PretrainSettings, crew: Crew) -> Budget | None:
     """Start the clock of a run that has a budget; the first process's is that of all."""
     if settings.budget is None:
         return None
-    if settings.steps is not None:
-        raise UsageError(
-            f"a run has either {settings.steps} steps or the budget {settings.budget}; "
-            "leave out one of --steps and --budget"
-        )
-    _refuse_ramps(settings)
+    if settings.steps is None:
+        _refuse_ramps(settings)
     clock = time.monotonic if crew.is_first else lambda: 0.0
     return Budget(seconds=seconds_of(settings.budget), clock=lambda: crew.sum([clock()])[0])
 
@@ -43,7 +39,7 @@ def _refuse_ramps(settings: PretrainSettings) -> None:
         moving, remedy = next(iter(remedies.items()))
         raise UsageError(
             f"{moving} changes over the steps of a run, but --budget {settings.budget} leaves "
-            f"their number open; {remedy}, or give --steps instead of --budget"
+            f"their number open; {remedy}, or also give the --steps to count on"
         )
 
 

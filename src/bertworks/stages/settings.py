@@ -85,8 +85,8 @@ class PretrainSettings:
     steps: Count | None = None
     """Steps to train; by default 1000, or as many as the budget allows."""
     budget: str | None = None
-    """Time to train instead of a number of steps, as 25m, 90s or 1h30m; the last evaluation and
-    the saving of the model lie within it."""
+    """Time to train, as 25m, 90s or 1h30m, the last evaluation and the saving of the model within
+    it; with --steps the run ends with whichever is over first."""
     batch_tokens: CountRamp = Ramp(8192, 8192)
     """Tokens per step; A..B moves over the run."""
     accumulate: Count = 1

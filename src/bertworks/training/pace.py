@@ -1,4 +1,4 @@
-"""How far a run has come and when it ends: by its steps, or by the time that it has."""
+"""How far a run has come and when it ends: by its steps, by the time that it has, or by both."""
 
 import math
 import re
@@ -58,14 +58,18 @@ class Budget(Stopwatch):
 
 @dataclass(kw_only=True)
 class Pace:
-    """Where a run stands between its first step and its end, and how fast it learns there."""
+    """Where a run stands between its first step and its end, and how fast it learns there.
+
+    With steps and a budget it ends with whichever is over first, and stands where the farther is.
+    """
 
     steps: int | None  # None: as many as the budget allows
-    budget: Budget | None = None
+    budget: Budget | None = None  # None: as much time as the steps take
     schedule: Schedule = field(default_factory=Schedule)  # in steps, or in seconds of the budget
     before: Spent = field(default_factory=Spent)  # what processes before this one have taken
 
     has_ended: bool = field(default=False, init=False)
+    _step: int = field(default=0, init=False)  # the step at hand
     _ready: float = field(default=0.0, init=False)  # when this process had taken its first step
     _begun: float = field(default=0.0, init=False)  # when the step at hand began
     _quickest: float = field(default=math.inf, init=False)  # seconds of a step
@@ -98,18 +102,18 @@ class Pace:
         if self.budget is None:
             return self.schedule.at(step, end=self.end)
         self._get_ready()
-        self._begun = self.seconds
+        self._begun, self._step = self.seconds, step
         return self.schedule.at(self._place(self._begun), end=self._way)
 
     def share(self, step: int) -> float:
         """Return how much of the run lies behind a step."""
-        if self.steps is not None:
-            return step / self.steps
+        if self.budget is None:
+            return step / (self.steps or 1)
         return min(self._place(self.seconds) / max(self._way, 1e-9), 1.0)
 
     def is_last(self, step: int) -> bool:
         """Tell whether a step that has just been taken is the last."""
-        if self.budget is None:
+        if self.budget is None or step == self.steps:
             self.has_ended = step == self.steps
         else:
             self._get_ready()
@@ -121,9 +125,9 @@ class Pace:
 
     def goes_on_after(self, step: int) -> bool:
         """Tell whether a run that stands at a step has any left."""
-        if self.steps is not None:
-            return step < self.steps
-        return not self.has_ended and self.seconds < self.end
+        if self.steps is not None and step >= self.steps:
+            return False
+        return self.budget is None or (not self.has_ended and self.seconds < self.end)
 
     def note(self) -> str:
         """Say how much time is left, of a budget."""
@@ -164,14 +168,15 @@ class Pace:
         return self.before.way or self.before.place + self.end - self._ready
 
     def _place(self, seconds: float) -> float:
-        """Return where on its way the rate stands at a time.
+        """Return where on its way the rate stands at a time, or at the step at hand if farther.
 
         A later process goes on from where the one before it stood, and takes the rest of the way
         in the time that is left, which its own start has made shorter.
         """
         left = max(self.end - self._ready, 1e-9)
         rest = self._way - self.before.place
-        return self.before.place + rest * (seconds - self._ready) / left
+        by_time = self.before.place + rest * (seconds - self._ready) / left
+        return max(by_time, self._way * self._step / (self.steps + 1)) if self.steps else by_time
 
     def _seconds_to_end(self) -> float:
         """Return what the last evaluations and saves will take: the loop's and the stage's."""

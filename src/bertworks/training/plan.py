@@ -21,7 +21,7 @@ class TrainingPlan:
     """How long and how fast a model learns."""
 
     steps: int | None = None  # None: as many as the budget allows
-    budget: Budget | None = None
+    budget: Budget | None = None  # with steps as well the run ends with what is over first
     lr: float
     schedule: Schedule = field(
         default_factory=Schedule
