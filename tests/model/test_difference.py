@@ -33,7 +33,7 @@ def thin(*, rank: int, size: float = 0.01) -> Tensor:
 
 def test_what_has_not_moved_takes_no_space(base: dict[str, Tensor]) -> None:
     model = {name: one.clone() for name, one in base.items() if name != HEAD}
-    assert moves_between(base, model) == {}
+    assert moves_between(base, model).own == {}
     again = Moved(base, {})
     assert set(again) == set(model)
     assert all(torch.equal(again[name], model[name]) for name in model)
@@ -41,7 +41,7 @@ def test_what_has_not_moved_takes_no_space(base: dict[str, Tensor]) -> None:
 
 def test_a_matrix_that_moved_in_few_directions_is_two_thin_ones(base: dict[str, Tensor]) -> None:
     model = {**base, MATRIX: base[MATRIX] + thin(rank=3)}
-    own = moves_between(base, model)
+    own = moves_between(base, model).own
     assert {name: [*one.shape] for name, one in own.items() if name != HEAD} == {
         f"{MATRIX}.up": [37, 3],
         f"{MATRIX}.down": [3, 23],
@@ -55,7 +55,7 @@ def test_a_matrix_that_moved_in_few_directions_is_two_thin_ones(base: dict[str, 
 
 def test_of_many_directions_the_strongest_are_kept(base: dict[str, Tensor]) -> None:
     strong, weak = thin(rank=1), 0.1 * thin(rank=4).flip(0)
-    own = moves_between(base, {**base, MATRIX: base[MATRIX] + strong + weak}, rank=1)
+    own = moves_between(base, {**base, MATRIX: base[MATRIX] + strong + weak}, rank=1).own
     assert own[f"{MATRIX}.up"].shape == (37, 1)
     error = (Moved(base, own)[MATRIX] - base[MATRIX] - strong).norm() / strong.norm()
     assert 0 < error < 0.3
@@ -63,7 +63,7 @@ def test_of_many_directions_the_strongest_are_kept(base: dict[str, Tensor]) -> N
 
 def test_a_matrix_that_moved_in_all_directions_stays_whole(base: dict[str, Tensor]) -> None:
     model = {**base, MATRIX: draw(37, 23, seed=7)}
-    own = moves_between(base, model)
+    own = moves_between(base, model).own
     assert torch.equal(own[MATRIX], model[MATRIX])
     assert torch.equal(Moved(base, own)[MATRIX], model[MATRIX])
 
@@ -76,12 +76,50 @@ def test_vectors_heads_and_other_shapes_are_the_models_own(base: dict[str, Tenso
         HEAD: base[HEAD],  # a head of the same name is one of another task
         "heads.new.weight": draw(3, 23, seed=9),
     }
-    own = moves_between(base, model)
+    own = moves_between(base, model).own
     assert set(own) == {MATRIX, VECTOR, HEAD, "heads.new.weight"}
     again = Moved(base, own)
     assert len(again) == len(model)
     assert all(torch.equal(again[name], model[name]) for name in model)
     assert HEAD not in Moved(base, {})
+
+
+def test_what_the_base_alone_has_is_gone(base: dict[str, Tensor]) -> None:
+    model = {name: base[name] for name in (MATRIX, "encoder.b.weight")}
+    own = moves_between(base, model).own
+    assert {name: one.numel() for name, one in own.items()} == {f"{VECTOR}.gone": 0}
+    again = Moved(base, own)
+    assert set(again) == set(model)
+    with pytest.raises(KeyError):
+        again[VECTOR]
+
+
+def test_what_takes_the_space_is_told_apart(base: dict[str, Tensor]) -> None:
+    moved = {MATRIX: base[MATRIX] + thin(rank=3), VECTOR: base[VECTOR] + 1}
+    moves = moves_between(base, {**base, **moved})
+    assert moves.of_matrices == 3 * (37 + 23) * 2 + 23 * 4
+    assert moves.of_others == 2 * 23 * 4  # the head
+    assert moves.num_bytes == moves.of_matrices + moves.of_others
+
+
+def test_weights_are_counted_as_the_model_has_them(base: dict[str, Tensor]) -> None:
+    model = {**base, MATRIX: base[MATRIX] + thin(rank=3), HEAD: draw(5, 23, seed=3)}
+    moved = Moved(base, moves_between(base, model).own)
+    assert moved.num_weights == sum(one.numel() for one in model.values())
+
+
+@pytest.mark.parametrize("side", ["base", "model"])
+def test_numbers_that_are_not_finite_are_refused(base: dict[str, Tensor], side: str) -> None:
+    broken = {**base, MATRIX: torch.full_like(base[MATRIX], torch.nan)}
+    sides = (broken, base) if side == "base" else (base, broken)
+    with pytest.raises(ArtifactError, match=f"{MATRIX} holds numbers that are not finite"):
+        moves_between(*sides)
+
+
+def test_a_move_of_what_the_base_has_not_is_refused(base: dict[str, Tensor]) -> None:
+    pair = {"encoder.z.weight.up": torch.zeros(3, 2), "encoder.z.weight.down": torch.zeros(2, 3)}
+    with pytest.raises(ArtifactError, match=r"encoder\.z\.weight\.up tells of a matrix that the"):
+        Moved(base, pair)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,12 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 import bertworks
-from bertworks.core.artifact import open_artifact
+from bertworks.core.artifact import Origin, open_artifact, seal
 from bertworks.core.errors import ArtifactError
+from bertworks.interop.hugging_face import open_folder
 from bertworks.model.weights import INT8_WEIGHTS as ROUNDED
+from bertworks.serving.parity import TOLERANCES
+from bertworks.stages.export import _way_to_the_encoder
 
 TEXTS = ["River boat fish.", "engine", "wheel motor road " * 30]
 
@@ -253,7 +257,7 @@ def test_a_model_and_its_base_go_elsewhere_together(small: Path, tmp_path: Path)
 def test_without_its_base_a_model_says_where_it_should_be(small: Path, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "base")
     with pytest.raises(
-        ArtifactError, match=r"are from those of base, and there is no .*/base; put"
+        ArtifactError, match=r"are from those of the model .*/base, which is not there; put it"
     ):
         bertworks.load(small)
 
@@ -263,7 +267,9 @@ def test_another_model_in_the_place_of_the_base_is_refused(
 ) -> None:
     shutil.rmtree(tmp_path / "base")
     shutil.copytree(classifier, tmp_path / "base")
-    with pytest.raises(ArtifactError, match=r"is another model than the one that .*/out was made"):
+    with pytest.raises(
+        ArtifactError, match=r"has other weights than the model that .*/out was made"
+    ):
         bertworks.load(small)
 
 
@@ -276,10 +282,10 @@ def test_damage_of_the_base_stops_who_stands_on_it(small: Path, tmp_path: Path) 
         bertworks.load(small)
 
 
-@pytest.mark.parametrize("model", ["/etc", 7, None])
-def test_a_base_is_named_from_beside_the_folder(small: Path, model: object) -> None:
+@pytest.mark.parametrize("told", [{"place": "/etc"}, {"place": 7}, {"name": 7}, {"name": None}])
+def test_a_base_is_named_from_beside_the_folder(small: Path, told: dict[str, object]) -> None:
     (small / "manifest.json").unlink()
-    (small / "base.json").write_text(json.dumps({"model": model, "sha256": ""}))
+    (small / "base.json").write_text(json.dumps({**told, "sha256": ""}))
     with pytest.raises(ArtifactError, match=r"base\.json names no model"):
         bertworks.load(small)
 
@@ -290,10 +296,94 @@ def test_a_base_that_comes_with_the_package_is_told_by_its_name(
     ship(pretrained, "little-en")
     out, ended = export(tuned, "--base", "little-en")
     assert ended.code == 0, ended.err
-    assert json.loads((out / "base.json").read_text())["model"] == "little-en"
+    assert json.loads((out / "base.json").read_text())["name"] == "little-en"
     (tmp_path / "deep").mkdir()
-    moved = shutil.move(out, tmp_path / "deep")
+    moved = Path(shutil.move(out, tmp_path / "deep"))
     assert bertworks.load(moved).predict(TEXTS)
+    told = json.loads((moved / "base.json").read_text())
+    (moved / "base.json").write_text(json.dumps({**told, "name": "little-zh"}))
+    (moved / "manifest.json").unlink()
+    with pytest.raises(ArtifactError, match="this version has none of this name"):
+        bertworks.load(moved)
+
+
+def test_a_folder_beside_it_is_the_base_though_a_model_of_its_name_is_shipped(
+    small: Path, classifier: Path, ship
+) -> None:
+    ship(classifier, "base")
+    assert bertworks.load(small).predict(TEXTS)
+
+
+@pytest.mark.parametrize("way", [".", "link"])
+def test_a_base_is_beside_the_folder_however_that_is_called(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "link").symlink_to(small)
+    monkeypatch.chdir(small if way == "." else tmp_path / "elsewhere")
+    assert bertworks.load(way).predict(TEXTS)
+
+
+def test_what_a_base_says_beside_its_weights_may_change(small: Path, tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    (base / "README.md").write_text("a better card")
+    told = json.loads((base / "manifest.json").read_text())
+    (base / "manifest.json").unlink()
+    seal(base, "model", Origin(command=told["command"], settings=told["settings"]))
+    assert bertworks.load(small).predict(TEXTS)
+
+
+def test_a_folder_of_another_library_may_be_the_base(
+    tuned: Path, pretrained: Path, tmp_path: Path, export
+) -> None:
+    theirs, ended = export(pretrained, to="hugging-face", out="theirs")
+    assert ended.code == 0, ended.err
+    (theirs / "manifest.json").unlink()
+    out, ended = export(tuned, "--base", theirs)
+    assert ended.code == 0, ended.err
+    assert bertworks.load(out).predict(TEXTS)
+    again, ended = export(out, "--base", out, out="chain")  # a base may stand on another
+    assert ended.code == 0, ended.err
+    assert bertworks.load(again).predict(TEXTS)
+    whole = load_file(theirs / "model.safetensors")
+    save_file({name: one + 1 for name, one in whole.items()}, theirs / "model.safetensors")
+    with pytest.raises(ArtifactError, match="has other weights than"):
+        bertworks.load(out)
+
+
+def test_a_model_without_the_pooler_of_its_base_stays_without(
+    pretrained: Path, tmp_path: Path, command, shards: Path, export
+) -> None:
+    words = ["--objectives", "fill_mask", "--steps", 2, "--batch-tokens", 64, "--longest", 32]
+    ended = command("pretrain", shards, "--model", pretrained, "--out", tmp_path / "on", *words)
+    assert ended.code == 0, ended.err
+    out, ended = export(tmp_path / "on", "--base", pretrained, "--rank", 8)
+    assert ended.code == 0, ended.err
+    has_pooler = [
+        any(name.startswith("encoder.pooler.") for name in open_folder(one).tensors())
+        for one in (pretrained, tmp_path / "on", out)
+    ]
+    assert has_pooler == [True, False, False]
+
+
+def test_weights_beside_a_difference_are_strangers(small: Path, tuned: Path) -> None:
+    shutil.copy(tuned / "model.safetensors", small)
+    with pytest.raises(ArtifactError, match="is none of the files that the manifest"):
+        bertworks.load(small)
+    shutil.copy(small / "model.difference.safetensors", tuned)
+    with pytest.raises(ArtifactError, match="is none of the files that the manifest"):
+        bertworks.load(tuned)
+
+
+def test_a_note_of_a_base_beside_whole_weights_is_not_heeded(small: Path, tuned: Path) -> None:
+    before = bertworks.load(tuned).embed(TEXTS)
+    shutil.copy(small / "base.json", tuned)
+    assert np.array_equal(bertworks.load(tuned).embed(TEXTS), before)
+
+
+def test_transformers_finds_no_weights_in_a_difference(tmp_path: Path) -> None:
+    (tmp_path / "model.difference.safetensors").touch()
+    assert "finds no weights in model.difference.safetensors" in _way_to_the_encoder(tmp_path)
 
 
 def test_a_model_that_has_moved_everywhere_is_no_smaller_beside_its_base(
@@ -305,6 +395,28 @@ def test_a_model_that_has_moved_everywhere_is_no_smaller_beside_its_base(
     out, ended = export(classifier, "--base", pretrained, "--rank", 4)
     assert ended.code == 0, ended.err
     assert 0 < json.loads(ended.out)["largest_difference"] < 0.1
+    out, ended = export(classifier, "--base", pretrained, "--rank", 60, out="broad")
+    assert "60 directions of each matrix are too many; give a smaller" in ended.refusal(2)
+
+
+def test_a_model_of_another_shape_has_nothing_in_common(
+    classifier: Path, shards: Path, tmp_path: Path, command, export
+) -> None:
+    words = ["--size", "modern-1x128", "--steps", 1, "--batch-tokens", 64, "--longest", 32]
+    ended = command("pretrain", shards, "--out", tmp_path / "wide", *words)
+    assert ended.code == 0, ended.err
+    _, ended = export(classifier, "--base", tmp_path / "wide", "--rank", 1)
+    assert "are tensors that the base has not, or in other shapes; leave" in ended.refusal(2)
+
+
+def test_too_few_directions_are_told_as_such(
+    pretrained: Path, classifier: Path, export, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strict = replace(TOLERANCES["strongest"], cosine=0.99999999)
+    monkeypatch.setitem(TOLERANCES, "strongest", strict)
+    out, ended = export(classifier, "--base", pretrained, "--rank", 1)
+    assert "thrown away; give a larger --rank, or leave --base out" in ended.refusal(1)
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(

@@ -80,10 +80,14 @@ def open_artifact(folder: Path, *kinds: Kind) -> dict[str, Any]:
     return manifest
 
 
-def check_artifact(folder: Path, *kinds: Kind) -> None:
-    """Check a folder as `open_artifact` does; one from elsewhere has no manifest and passes."""
+def check_artifact(folder: Path, *kinds: Kind) -> dict[str, Any]:
+    """Check a folder as `open_artifact` does, and return what is known of its files by their names.
+
+    One from elsewhere has no manifest and passes.
+    """
     if (folder / MANIFEST).exists() or is_shipped(folder):
-        open_artifact(folder, *kinds)
+        return dict(open_artifact(folder, *kinds)["files"])
+    return {}
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Hugging Face folders: what is in them, opened and written by the tables of `families`."""
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +8,11 @@ from typing import Any
 
 from torch import Tensor
 
-from bertworks.core.artifact import name_input, open_artifact, read_object
+from bertworks.core.artifact import read_object
 from bertworks.core.errors import ArtifactError, UsageError
 from bertworks.core.pieces import SpecialIds
-from bertworks.core.shipped import is_shipped, shipped_models, shown
+from bertworks.core.shipped import shipped_models
+from bertworks.interop.bases import find_base, note_base
 from bertworks.interop.descriptions import (
     OWN,
     TaskNote,
@@ -35,10 +35,12 @@ from bertworks.interop.encoder_decoder import (
     search_to_hugging_face,
 )
 from bertworks.interop.families import DIALECTS
+from bertworks.interop.sentence_transformers import encoder_folder
 from bertworks.interop.tensor_names import RenamedTensors, names_of, to_hugging_face
 from bertworks.model.config import EncoderConfig
-from bertworks.model.difference import DIFFERENCE, Moved, moves_between
+from bertworks.model.difference import Moved, Moves, moves_between
 from bertworks.model.weights import (
+    DIFFERENCE,
     WEIGHTS,
     TensorFiles,
     find_weights,
@@ -47,7 +49,6 @@ from bertworks.model.weights import (
 )
 
 CONFIG = "config.json"
-BASE = "base.json"  # which model the weights of a folder are told against, and its sha256
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,8 @@ class Folder:
 
     def tensors(self, *, pickled: bool = False) -> Mapping[str, Tensor]:
         """Return the weights under our names, each read when it is asked for."""
-        if (self.path / BASE).is_file():
-            return Moved(_open_base(self.path).tensors(), TensorFiles([self.path / DIFFERENCE]))
+        if (moved := self._moved()) is not None:
+            return moved
         theirs = read_pickles(self.path) if pickled else TensorFiles(self.weight_files())
         if self.model_type == OWN:
             return theirs
@@ -85,9 +86,7 @@ class Folder:
     @property
     def num_weights(self) -> int:
         """How many numbers its weights are."""
-        if (self.path / BASE).is_file():
-            return sum(tensor.numel() for tensor in self.tensors().values())
-        return TensorFiles(self.weight_files()).num_weights
+        return (self._moved() or TensorFiles(self.weight_files())).num_weights
 
     def weight_files(self) -> list[Path]:
         """Return the files of its weights; pickles are refused."""
@@ -99,6 +98,14 @@ class Folder:
                 f"code; if you trust its maker: bertworks import {self.path} --out NEW"
             )
         return files
+
+    def _moved(self) -> Moved | None:
+        """Return the weights where they are told against those of another model."""
+        own = self.path / DIFFERENCE
+        if find_weights(self.path) != [own]:
+            return None
+        base = open_folder(encoder_folder(find_base(self.path)))
+        return Moved(base.tensors(), TensorFiles([own]))
 
 
 def open_folder(path: Path) -> Folder:
@@ -161,45 +168,14 @@ def write_folder(
     write_tensors(path / WEIGHTS, named)
 
 
-def keep_difference(path: Path, base: Path, *, rank: int | None) -> int:
-    """Turn the weights of a folder that is being saved into how far they are from a base's.
-
-    Return how many bytes they take now.
-    """
-    open_artifact(base, "model")
-    own = moves_between(open_folder(base).tensors(), open_folder(path).tensors(), rank=rank)
-    write_tensors(path / DIFFERENCE, own)
+def keep_difference(path: Path, base: Path, *, rank: int | None) -> Moves:
+    """Turn the weights of a folder that is being saved into how far they are from a base's."""
+    before = open_folder(encoder_folder(base)).tensors()
+    moves = moves_between(before, open_folder(path).tensors(), rank=rank)
+    note_base(path, base)
+    write_tensors(path / DIFFERENCE, moves.own)
     (path / WEIGHTS).unlink()
-    # From beside the folder, so that both may go elsewhere together.
-    place = os.path.relpath(base.resolve(), path.parent.resolve())
-    named = {"model": shown(base) if is_shipped(base) else place, **_manifest_of(base)}
-    (path / BASE).write_text(_dump(named), encoding="utf-8")
-    return (path / DIFFERENCE).stat().st_size
-
-
-def _open_base(path: Path) -> Folder:
-    """Open the model that the weights of a folder are told against, if it is still the same."""
-    told = read_object(path / BASE)
-    name = told.get("model")
-    if not isinstance(name, str) or Path(name).is_absolute():
-        raise ArtifactError(f"{path / BASE} names no model; make or fetch the folder again")
-    base = shipped_models().get(name) or (path.parent / name)
-    if not base.is_dir():
-        raise ArtifactError(
-            f"{path} holds how far its weights are from those of {name}, and there is no {base}; "
-            "put that model there, or fetch this one whole"
-        )
-    open_artifact(base, "model")
-    if _manifest_of(base)["sha256"] != told.get("sha256"):
-        raise ArtifactError(
-            f"{base} is another model than the one that {path} was made against (its sha256 "
-            "differs); put that one there, or fetch this one whole"
-        )
-    return open_folder(base)
-
-
-def _manifest_of(base: Path) -> dict[str, str]:
-    return {"sha256": name_input(base)["sha256"]}
+    return moves
 
 
 def _write_pair(

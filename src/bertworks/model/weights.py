@@ -17,7 +17,9 @@ from bertworks.core.lines import is_unicode
 from bertworks.model.rounded_rows import SCALES, has_rows, round_rows, widen_rows
 
 WEIGHTS = "model.safetensors"
-INT8_WEIGHTS = "model.int8.safetensors"  # a name that no other library takes for plain weights
+# Names that no other library takes for plain weights.
+INT8_WEIGHTS = "model.int8.safetensors"
+DIFFERENCE = "model.difference.safetensors"  # how far they are from those of a base
 LONGEST_HEADER = 4 << 20  # bytes of a weight file; tens of thousands of tensors need no more
 
 
@@ -131,11 +133,15 @@ class TensorFiles(Mapping[str, Tensor]):
 
 def find_weights(folder: Path) -> list[Path]:
     """Return the safetensors files of a model folder: one, or the parts that an index names."""
-    whole, index = folder / WEIGHTS, folder / f"{WEIGHTS}.index.json"
-    if not whole.is_file() and (folder / INT8_WEIGHTS).is_file():
-        return [folder / INT8_WEIGHTS]
-    if whole.is_file() or not index.is_file():
-        return [whole]
+    for name in (WEIGHTS, INT8_WEIGHTS, DIFFERENCE):
+        if (folder / name).is_file():
+            return [folder / name]
+    index = folder / f"{WEIGHTS}.index.json"
+    return _parts_of(index) if index.is_file() else [folder / WEIGHTS]
+
+
+def _parts_of(index: Path) -> list[Path]:
+    """Return the parts of weights that an index names."""
     try:
         names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
@@ -145,7 +151,7 @@ def find_weights(folder: Path) -> list[Path]:
     for name in names:
         if not isinstance(name, str) or Path(name).name != name:
             raise ArtifactError(f"{index} names {name!r}, which is no file of this folder")
-    return [folder / name for name in sorted(names)]
+    return [index.parent / name for name in sorted(names)]
 
 
 def find_pickles(folder: Path) -> list[Path]:

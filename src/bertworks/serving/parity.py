@@ -1,7 +1,7 @@
 """How near the answers of one predictor are to those of another."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -25,12 +25,31 @@ class Tolerance:
     agreement: float
     spearman: float
     masks: float  # half of what the chances behind a mask differ by, in the mean
+    remedy: str  # what to do where they are farther apart
 
 
 COMPARED = "compared.json"  # how near a model that was written is to the one it was made of
+EXACT = Tolerance(
+    difference=1e-4,
+    cosine=0.9999,
+    agreement=0.99,
+    spearman=0.999,
+    masks=0.001,
+    remedy="this is a fault of bertworks: report it with the config.json",
+)
+ROUNDED = Tolerance(
+    cosine=0.99,
+    agreement=0.95,
+    spearman=0.95,
+    masks=0.25,
+    remedy="export with --precision fp32",
+)
 TOLERANCES = {
-    "fp32": Tolerance(difference=1e-4, cosine=0.9999, agreement=0.99, spearman=0.999, masks=0.001),
-    "int8": Tolerance(cosine=0.99, agreement=0.95, spearman=0.95, masks=0.25),
+    "fp32": EXACT,
+    "int8": ROUNDED,
+    # Of what a model has beside its base: moves in half precision, or the strongest of them alone.
+    "difference": replace(EXACT, difference=None, masks=0.01, remedy="leave --base out"),
+    "strongest": replace(ROUNDED, remedy="give a larger --rank, or leave --base out"),
 }
 
 
@@ -67,26 +86,34 @@ class Parity:
 
     def check(self, tolerance: Tolerance) -> None:
         """Stop where the two lie too far apart."""
+        if found := self._too_far(tolerance):
+            what, number, limit = found
+            raise ArtifactError(
+                f"the exported file gives {what} {number}, and {limit} is asked for, so it was "
+                f"thrown away; {tolerance.remedy}"
+            )
+
+    def _too_far(self, tolerance: Tolerance) -> tuple[str, str, str] | None:
+        """Return what lies too far apart, how far, and how far it may; None: nothing does."""
         limit = tolerance.difference
         if limit is not None and not self.largest_difference <= limit:
-            raise _too_far("vectors that differ by", f"{self.largest_difference:.1e}", f"{limit}")
+            return "vectors that differ by", f"{self.largest_difference:.1e}", f"{limit}"
         if not self.mean_cosine >= tolerance.cosine:
             found = f"{self.mean_cosine:.4f}"
-            raise _too_far("vectors whose mean cosine is", found, f"{tolerance.cosine} or more")
+            return "vectors whose mean cosine is", found, f"{tolerance.cosine} or more"
         moved = self.mask_distance
         if moved is not None and not moved <= tolerance.masks:
             most = f"{tolerance.masks} or less"
-            raise _too_far("chances behind masks that differ by a share of", f"{moved:.3f}", most)
+            return "chances behind masks that differ by a share of", f"{moved:.3f}", most
         share = self.label_agreement
         if share is not None and self.answers >= FEWEST and share < tolerance.agreement:
             least = f"{tolerance.agreement} or more"
-            raise _too_far(
-                "answers that agree with the model's in a share of", f"{share:.3f}", least
-            )
+            return "answers that agree with the model's in a share of", f"{share:.3f}", least
         ranks = self.spearman
         if ranks is not None and self.answers >= FEWEST and ranks < tolerance.spearman:
             least = f"{tolerance.spearman} or more"
-            raise _too_far("scores whose Spearman with the model's is", f"{ranks:.4f}", least)
+            return "scores whose Spearman with the model's is", f"{ranks:.4f}", least
+        return None
 
 
 def compare(
@@ -190,10 +217,3 @@ def _scores(
     for example, answer in zip(examples, answers, strict=True):
         scorer.add(example, answer)
     return scorer.metrics()
-
-
-def _too_far(what: str, found: str, limit: str) -> ArtifactError:
-    return ArtifactError(
-        f"the exported file gives {what} {found}, and {limit} is asked for, so it was thrown away; "
-        "export with --precision fp32, or report it with the config.json if that is what you did"
-    )

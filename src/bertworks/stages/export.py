@@ -16,7 +16,7 @@ from bertworks.interop.families import DIALECTS
 from bertworks.interop.hugging_face import encoder_obstacle, open_folder
 from bertworks.interop.sentence_transformers import encoder_folder
 from bertworks.model.embedding import EmbeddingRecipe
-from bertworks.model.weights import INT8_WEIGHTS, find_weights
+from bertworks.model.weights import DIFFERENCE, INT8_WEIGHTS, find_weights
 from bertworks.serving.model_folder import OpenModel, open_model, write_model
 from bertworks.serving.predictor import Predictor
 from bertworks.stages.idle_flags import refuse_any
@@ -157,9 +157,10 @@ def _refuse_unknown_elsewhere(opened: OpenModel, folder: Path, model: Path) -> N
 
 def _way_to_the_encoder(model: Path) -> str:
     """Say how transformers opens the encoder of a model with task heads that it does not know."""
-    if find_weights(encoder_folder(model)) == [encoder_folder(model) / INT8_WEIGHTS]:
+    file, *_ = find_weights(encoder_folder(model))
+    if file.name in (INT8_WEIGHTS, DIFFERENCE):
         return (
-            f", and transformers finds no weights in {INT8_WEIGHTS}; its AutoModel opens the "
+            f", and transformers finds no weights in {file.name}; its AutoModel opens the "
             "encoder of what export --to bertworks writes"
         )
     return "; transformers' AutoModel opens the encoder of the model as it is"

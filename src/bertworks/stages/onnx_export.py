@@ -174,6 +174,7 @@ def _report(settings: ExportSettings, parity: Parity, choice: Int8Choice | None)
         }
     )
     tolerance = asdict(TOLERANCES[chosen.precision])
+    del tolerance["remedy"]
     how = {"precision": chosen.precision, "operators": chosen.operators, "tolerance": tolerance}
     return {**how, **asdict(parity), **layers}
 

@@ -10,6 +10,7 @@ from bertworks.core.errors import UsageError
 from bertworks.core.shipped import shown
 from bertworks.interop.hugging_face import keep_difference
 from bertworks.interop.sentence_transformers import encoder_folder
+from bertworks.model.difference import Moves
 from bertworks.model.weights import WEIGHTS, round_weights
 from bertworks.serving.model_folder import networks_in, open_model, write_model
 from bertworks.serving.parity import COMPARED, TOLERANCES, Parity, compare
@@ -39,7 +40,7 @@ def run_own(settings: ExportSettings) -> dict[str, Any]:
         parity = compare(
             before, after, material.texts, material.examples, labelled=material.labelled
         )
-        parity.check(TOLERANCES["int8" if is_lean else "fp32"])
+        parity.check(TOLERANCES[precision if base is None else _nearness(settings)])
         text = json.dumps(told | asdict(parity), indent=1, ensure_ascii=False)
         (folder / COMPARED).write_text(text, encoding="utf-8")
     size = sum(path.stat().st_size for path in settings.out.rglob("*") if path.is_file())
@@ -72,14 +73,30 @@ def _make_small(folder: Path, settings: ExportSettings) -> dict[str, Any]:
         error = max(map(round_weights, networks_in(folder))) if is_small else 0.0
         return {"precision": settings.onnx.precision, "largest_error_of_a_weight": error}
     whole = (folder / WEIGHTS).stat().st_size
-    size = keep_difference(folder, base, rank=settings.difference.rank)
-    if size > LARGEST_SHARE * whole:
+    moves = keep_difference(folder, base, rank=settings.difference.rank)
+    if moves.num_bytes > LARGEST_SHARE * whole:
         raise UsageError(
-            f"what {settings.model} has of its own takes {size / 1e6:,.1f} MB, and all of it "
-            f"{whole / 1e6:,.1f}: its matrices have moved in too many directions; give --rank 16 "
-            "to keep the strongest of each, fine-tune with --lora 16, or leave --base out"
+            f"what {settings.model} has of its own takes {moves.num_bytes / 1e6:,.1f} MB, and all "
+            f"of it {whole / 1e6:,.1f}: {_why_so_large(moves, whole, settings.difference.rank)}"
         )
     return {"base": shown(base)}
+
+
+def _why_so_large(moves: Moves, whole: int, rank: int | None) -> str:
+    """Say what of a model takes the space, and what can be done about it."""
+    if moves.of_others > LARGEST_SHARE * whole:
+        others = f"{moves.of_others / 1e6:,.1f} MB are tensors that the base has not"
+        return f"{others}, or in other shapes; leave --base out"
+    if rank is not None:
+        return f"{rank} directions of each matrix are too many; give a smaller --rank"
+    return (
+        "its matrices have moved in too many directions; give --rank 16 to keep the strongest of "
+        "each, fine-tune with --lora 16, or leave --base out"
+    )
+
+
+def _nearness(settings: ExportSettings) -> str:
+    return "difference" if settings.difference.rank is None else "strongest"
 
 
 def _notes(model: Path) -> dict[str, Any]:
