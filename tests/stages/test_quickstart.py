@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -105,7 +105,7 @@ def test_the_page_stands_alone_and_names_the_margin_with_an_interval(lived: Live
     number = r"-?\d+\.\d"
     margin = rf"Pre-training adds {number} points \(95 % interval of the paired difference: "
     assert re.search(rf"{margin}{number} to {number}\)", page)
-    for name in (*quickstart.SYSTEMS.values(), "TF-IDF"):
+    for name in ("pre-trained BERT", "same network, no pre-training", "TF-IDF"):
         assert name in page
     interval = mean_interval(correct(lived.out / "pretrained-report"))
     assert f"{interval.low:.1%} to {interval.high:.1%}" in page
@@ -154,12 +154,64 @@ def test_a_life_that_was_cut_short_goes_on_and_only_its_result_is_printed(
     assert "accuracy: " in by_parts.err
 
 
-@pytest.mark.parametrize("changed", [("--seed", 1), ("--steps", 5), ("--epochs", 3)])
+def with_given(lived: Lived, out: Path, name: str) -> Path:
+    """Let a life that is over go on with a model that is given; its parts stay as they are."""
+    made = Path(shutil.copytree(lived.out, out))
+    begun = json.loads((made / "quickstart.json").read_text())
+    (made / "quickstart.json").write_text(json.dumps({**begun, "model": name}))
+    return made
+
+
+def test_a_model_that_is_given_learns_from_the_first_of_the_same_pairs(
+    lived: Lived, tmp_path: Path, command: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = lived.out / "pretrained"
+    out = with_given(lived, tmp_path / "made", str(given))
+    monkeypatch.setattr(quickstart, "FEW", 16)
+    ended = command("quickstart", "--out", out, *SHORT, "--model", given, "--json")
+    assert ended.code == 0, ended.err
+    assert ended.err.count("is there already") == len(PARTS)
+    pairs = (out / "train.jsonl").read_text().splitlines()
+    assert (out / "few.jsonl").read_text().splitlines() == pairs[:16] != pairs
+    assert f"finetune --model {given} --train {out / 'few.jsonl'} " in ended.err
+    result, before = json.loads(ended.out), json.loads(lived.ended.out)
+    right = correct(out / "given-report")
+    assert len(right) == 30
+    assert result["accuracy_given"] == pytest.approx(right.mean())
+    assert result["accuracy_pretrained"] == before["accuracy_pretrained"]
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert f"{given}, fine-tuned on 16 of the pairs" in page
+    assert f"{mean_interval(right).low:.1%} to {mean_interval(right).high:.1%}" in page
+
+
+def test_the_model_that_came_with_the_package_is_the_one_that_is_given(
+    lived: Lived, ship: Callable[[Path, str], Path]
+) -> None:
+    settings = quickstart.QuickstartSettings()
+    assert sorted(quickstart._systems(settings)) == ["pretrained", "untrained"]
+    ship(lived.out / "pretrained", quickstart.SHIPPED)
+    given = quickstart._systems(settings)["given"]
+    assert given.words[:2] == ("--model", "bertworks-en")
+    assert given.title == "bertworks-en, fine-tuned on 1,200 of the pairs"
+    own = quickstart._systems(replace(settings, model=lived.out / "pretrained"))["given"]
+    assert own.words[:2] == ("--model", str(lived.out / "pretrained"))
+
+
+def test_a_model_that_cannot_be_opened_is_refused_before_the_work(
+    tmp_path: Path, command: Run
+) -> None:
+    said = command("quickstart", "--out", tmp_path / "made", "--model", "nothing").refusal(1)
+    assert said.startswith("there is no model folder nothing; ")
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("changed", ["--seed 1", "--steps 5", "--epochs 3", "--model {}"])
 def test_parts_made_with_other_settings_are_not_mixed(
-    changed: tuple[Any, ...], lived: Lived, command: Run, contents: Contents
+    changed: str, lived: Lived, command: Run, contents: Contents
 ) -> None:
     before = contents(lived.out)
-    said = command("quickstart", "--out", lived.out, *SHORT, *changed).refusal(2)
+    words = changed.format(lived.out / "pretrained").split()
+    said = command("quickstart", "--out", lived.out, *SHORT, *words).refusal(2)
     assert said.startswith(f"{lived.out} was begun with ")
     assert said.endswith("choose another --out")
     assert contents(lived.out) == before

@@ -9,7 +9,8 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from bertworks.core.artifact import MANIFEST, refuse_existing
 from bertworks.core.errors import BertworksError, UsageError
 from bertworks.core.progress import say
 from bertworks.core.settings import as_json
+from bertworks.core.shipped import shipped_models, shown
 from bertworks.corpus.python_docs import read_topics
 from bertworks.data.examples import TextExample
 from bertworks.data.topic_pairs import make_pairs, split_names
@@ -35,34 +37,49 @@ NUM_PAIRS = {"train": 4800, "dev": 600, "test": 2000}
 MASKED = "If the file does not exist, an exception is [MASK]."
 COMMAND = "bertworks.cli.child"  # in a process that does not outlive this one
 STANDARD_ERROR = 2  # the file, not whatever stands in sys.stderr
-SYSTEMS = {"pretrained": "pre-trained BERT", "untrained": "same network, no pre-training"}
+SHIPPED = "bertworks-en"
+# A model that is given may be large: it learns from few pairs, once.
+FEW = 1200
+SHORTLY = ("--epochs", "1", "--batch-size", "16", "--lr", "1e-4")
+
+
+@dataclass(frozen=True)
+class System:
+    """A model that is fine-tuned on the pairs: what it is called, and the words that make it."""
+
+    title: str
+    words: tuple[str | Path, ...]
 
 
 def run(settings: QuickstartSettings) -> dict[str, Any]:
-    """Learn a vocabulary, pre-train, fine-tune with and without pre-training, compare, report."""
+    """Learn a vocabulary, pre-train, fine-tune with and without pre-training, compare, report.
+
+    A model that is given, or came with the package, is fine-tuned on some of the pairs, too.
+    """
     scikit_learn("linear_model")  # before the work, not after it
+    if settings.model is not None:
+        load(settings.model)  # likewise
     started = time.monotonic()
     out = settings.out
     _claim(settings)
     pairs = _write_text(out, settings.seed)
-    _commands(settings)
-    correct = {name: _correct(out / f"{name}-report") for name in SYSTEMS}
+    systems = _systems(settings)
+    _commands(settings, systems)
+    correct = {name: _correct(out / f"{name}-report") for name in systems}
     labels = tfidf_match(pairs["train"], pairs["test"])
     gold = [pair.label for pair in pairs["test"]]
     correct["tfidf"] = np.array([a == b for a, b in zip(labels, gold, strict=True)])
     gain = paired_difference(correct["pretrained"], correct["untrained"])
     candidates = load(out / "pretrained").fill_mask(MASKED)
-    shown = [pairs["test"][0], pairs["test"][1]]
-    answers = load(out / "pretrained-match").answer_examples(shown)
+    two = pairs["test"][:2]
+    answers = load(out / "pretrained-match").answer_examples(two)
     scores = {name: mean_interval(values) for name, values in correct.items()}
-    page = _page(out, scores, gain)
-    _show_answers(page, candidates, shown, answers)
+    page = _page(out, systems, scores, gain)
+    _show_answers(page, candidates, two, answers)
     (out / "report.html").write_text(page.html(), encoding="utf-8")
     return {
         "report": str(out / "report.html"),
-        "accuracy_pretrained": scores["pretrained"].mean,
-        "accuracy_untrained": scores["untrained"].mean,
-        "accuracy_tfidf": scores["tfidf"].mean,
+        **{f"accuracy_{name}": score.mean for name, score in scores.items()},
         "gain_of_pretraining": gain.mean,
         "gain_low": gain.low,
         "gain_high": gain.high,
@@ -93,45 +110,50 @@ def _write_text(out: Path, seed: int) -> dict[str, list[TextExample]]:
     parts = split_names(list(topics), SHARES)
     rows = [{"text": "\n".join(topics[name])} for name in parts["train"]]
     _write_lines(out / "corpus.jsonl", rows)
-    pairs = {}
+    pairs, keys = {}, ("text", "text_b", "label")
     for part, count in NUM_PAIRS.items():
         pairs[part] = make_pairs(
             {name: topics[name] for name in parts[part]}, count=count, seed=seed
         )
-        keys = ("text", "text_b", "label")
-        _write_lines(out / f"{part}.jsonl", [{k: getattr(p, k) for k in keys} for p in pairs[part]])
+        rows = [{key: getattr(pair, key) for key in keys} for pair in pairs[part]]
+        _write_lines(out / f"{part}.jsonl", rows)
+        if part == "train":
+            _write_lines(out / "few.jsonl", rows[:FEW])
     return pairs
 
 
-def _commands(settings: QuickstartSettings) -> None:
+def _systems(settings: QuickstartSettings) -> dict[str, System]:
+    """Return what is fine-tuned, by the names of its folders."""
     out = settings.out
-    corpus, tokenizer, shards, model = (
-        out / n for n in ("corpus.jsonl", "tokenizer", "shards", "pretrained")
-    )
+    epochs = [] if settings.epochs is None else ["--epochs", str(settings.epochs)]
+    pairs = ("--train", out / "train.jsonl", "--recipe", "quickstart")
+    own: tuple[str | Path, ...] = ("--model", out / "pretrained", *pairs, *epochs)
+    found = {
+        "pretrained": System("pre-trained BERT", own),
+        "untrained": System("same network, no pre-training", (*own, "--fresh")),
+    }
+    given = settings.model or shipped_models().get(SHIPPED)
+    if given is not None:
+        few = ("--model", shown(given), "--train", out / "few.jsonl", *SHORTLY)
+        found["given"] = System(f"{shown(given)}, fine-tuned on {FEW:,} of the pairs", few)
+    return found
+
+
+def _commands(settings: QuickstartSettings, systems: Mapping[str, System]) -> None:
+    out = settings.out
+    tokenizer, shards, model = (out / name for name in ("tokenizer", "shards", "pretrained"))
     common = ["--recipe", "quickstart"]
     seed = ["--seed", str(settings.seed), "--resume", "auto"]
     steps = [] if settings.steps is None else ["--steps", str(settings.steps)]
-    epochs = [] if settings.epochs is None else ["--epochs", str(settings.epochs)]
-    _run(tokenizer, "learn-vocab", corpus, "--out", tokenizer, *common)
-    _run(shards, "tokenize", corpus, "--tokenizer", tokenizer, "--out", shards, *common)
+    _run(tokenizer, "learn-vocab", out / "corpus.jsonl", "--out", tokenizer, *common)
+    _run(
+        shards, "tokenize", out / "corpus.jsonl", "--tokenizer", tokenizer, "--out", shards, *common
+    )
     _run(model, "pretrain", shards, "--out", model, *common, *seed, *steps)
-    for name in SYSTEMS:
-        fresh = ["--fresh"] if name == "untrained" else []
+    for name, system in systems.items():
         tuned, report = out / f"{name}-match", out / f"{name}-report"
-        data: list[str | Path] = ["--train", out / "train.jsonl", "--dev", out / "dev.jsonl"]
-        _run(
-            tuned,
-            "finetune",
-            "--model",
-            model,
-            *data,
-            "--out",
-            tuned,
-            *common,
-            *seed,
-            *epochs,
-            *fresh,
-        )
+        dev = ("--dev", out / "dev.jsonl")
+        _run(tuned, "finetune", *system.words, *dev, "--out", tuned, *seed)
         _run(report, "evaluate", "--model", tuned, "--data", out / "test.jsonl", "--out", report)
 
 
@@ -155,7 +177,9 @@ def _correct(report: Path) -> np.ndarray:
     return np.array([row["label"] == row["gold"] for row in rows])
 
 
-def _page(out: Path, scores: dict[str, Interval], gain: Interval) -> Page:
+def _page(
+    out: Path, systems: Mapping[str, System], scores: dict[str, Interval], gain: Interval
+) -> Page:
     page = Page("bertworks quickstart")
     page.text(
         "A BERT was pre-trained from nothing on the documentation that this Python carries, then "
@@ -163,9 +187,11 @@ def _page(out: Path, scores: dict[str, Interval], gain: Interval) -> Page:
         "pairs were never seen, neither in pre-training nor in fine-tuning."
     )
     page.heading("Accuracy on unseen topics")
-    names = {**SYSTEMS, "tfidf": "TF-IDF cosine with a threshold"}
+    titles = {name: system.title for name, system in systems.items()}
+    titles["tfidf"] = "TF-IDF cosine with a threshold"
     rows = [
-        (names[name], f"{s.mean:.1%}", f"{s.low:.1%} to {s.high:.1%}") for name, s in scores.items()
+        (titles[name], f"{s.mean:.1%}", f"{s.low:.1%} to {s.high:.1%}")
+        for name, s in scores.items()
     ]
     page.table(("system", "accuracy", "95 % interval"), rows)
     page.text(
@@ -190,8 +216,8 @@ def _page(out: Path, scores: dict[str, Interval], gain: Interval) -> Page:
     page.curves(
         "Fine-tuning: accuracy on dev",
         {
-            SYSTEMS[name]: _evaluations(read_log(out / f"{name}-match"), "accuracy")
-            for name in SYSTEMS
+            system.title: _evaluations(read_log(out / f"{name}-match"), "accuracy")
+            for name, system in systems.items()
         },
     )
     return page
