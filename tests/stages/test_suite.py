@@ -212,6 +212,21 @@ def test_side_by_side_tasks_score_as_one_after_the_other(
     assert both[0]["rows"] == both[1]["rows"]
 
 
+def test_behind_a_seed_that_fails_none_of_its_task_begins(
+    words: list[Any], tmp_path: Path, command: Run
+) -> None:
+    words = [*words, "--epochs", 1, "--limit", 5, "--seeds", 3, "--resume", "auto"]
+    assert command(*words, "--only", "qnli").code == 1  # whose dev is missing
+    rte = tmp_path / "out" / "rte"
+    (rte / "seed-1").mkdir(parents=True)
+    (rte / "seed-1" / "manifest.json").mkdir()  # which no command reads
+    ended = command(*words, "--only", "rte", "--at-once", 2)
+    assert "rte failed: " in ended.err
+    assert str(rte / "seed-1") in ended.err.partition("rte failed: ")[2]
+    assert (rte / "seed-0" / "manifest.json").is_file()  # it ran, and is kept
+    assert f"--out {rte / 'seed-2'}" not in ended.err
+
+
 def children_of(pid: int) -> list[int]:
     """Return the processes that the threads of a process have started."""
     threads = Path(f"/proc/{pid}/task").glob("*/children")

@@ -105,6 +105,21 @@ def test_a_task_of_which_no_seed_is_left_has_failed(settings: EvaluateSettings) 
     assert not (settings.out / "own" / RESULT).exists()
 
 
+def test_behind_a_seed_that_fails_none_begins_and_its_error_is_the_one_that_is_told(
+    settings: EvaluateSettings,
+) -> None:
+    runs, children = runs_of(settings, seeds=4), Listening()
+    runs.score(runs.trials[0], children)
+    (runs.folder / "seed-1").mkdir()  # which cannot be made a second time
+    with pytest.raises(OSError, match="seed-1"):
+        runs.score(runs.trials[1], children)
+    for trial in runs.trials[2:]:
+        with pytest.raises(BertworksError, match=f"seed {trial.seed} of own is not begun any more"):
+            runs.score(trial, children)
+    assert [flags["--seed"] for flags, _ in children.heard] == ["0", "1"]
+    assert "seed-1" in str(runs.failure)
+
+
 def test_of_several_rates_the_best_on_dev_is_told_and_kept(settings: EvaluateSettings) -> None:
     runs, children = runs_of(settings, lr=(1e-4, 3e-4, 1e-4), seeds=2), Listening()
     assert [(trial.lr, trial.seed) for trial in runs.trials] == [
@@ -150,6 +165,7 @@ def test_who_answers_with_the_model_of_another_task_takes_that_of_its_best_rate(
     with pytest.raises(BertworksError, match="it needs the model of own, which is not there"):
         after.score(trial, children)
     base.finish([low, high])
+    after = TaskRuns(own, "after", task, reads=64, besides={})
     (settings.out / "own" / "lr-0.0003-seed-0" / "manifest.json").touch()
     found = after.score(trial, children)
     assert found == SeedScores({"test": {"accuracy": 0.375}}, num_not_scored=1)

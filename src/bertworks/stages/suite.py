@@ -10,7 +10,7 @@ OUT/report.html, .md, .json  the same as a report
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -117,12 +117,14 @@ def _run(
 
 
 def _gather(runs: TaskRuns, scores: Sequence["Future[SeedScores | None]"]) -> None:
-    """Wait for the trials of a task and write them down; where one fails, the others are left."""
-    try:
-        runs.finish([trial.result() for trial in scores])
-    finally:
-        for trial in scores:
-            trial.cancel()
+    """Wait for the trials of a task and write them down; behind one that fails none begins."""
+    wait(scores, return_when=FIRST_EXCEPTION)
+    for trial in scores:
+        trial.cancel()
+    wait(scores)  # those that run keep what they make
+    if runs.failure is not None:
+        raise runs.failure
+    runs.finish([trial.result() for trial in scores])
 
 
 def told_finetune(words: Sequence[str], tasks: Mapping[str, SuiteTask]) -> dict[str, str]:

@@ -64,6 +64,7 @@ class TaskRuns:
         self.longest = min(task.longest or reads, reads)
         self.folder = settings.out / name
         self.parts = self._parts()
+        self.failure: Exception | None = None  # the first
 
     @property
     def num_examples(self) -> int:
@@ -79,12 +80,17 @@ class TaskRuns:
         return [Trial(seed, lr, f"lr-{lr}-seed-{seed}") for lr in rates for seed in seeds]
 
     def score(self, trial: Trial, children: Children) -> SeedScores | None:
-        """Fine-tune and score; None: the training came apart."""
+        """Fine-tune and score; None: the training came apart. None begins behind a failed one."""
+        if self.failure is not None:
+            raise BertworksError(f"{_told(trial)} of {self.name} is not begun any more")
         try:
             return self._score(trial, children)
         except TrainingError as error:
             say(f"warning: {_told(trial)} of {self.name} has collapsed: {error}")
             return None
+        except Exception as error:  # noted here: who takes from the queue is quicker than who waits
+            self.failure = self.failure or error
+            raise
 
     def finish(self, found: Sequence[SeedScores | None]) -> None:
         """Write down what the trials scored, in their order; of several rates the best on dev."""
