@@ -43,7 +43,7 @@ def test_a_training_that_comes_apart_is_told_from_other_failures(endless: list[s
 
 
 def test_who_leaves_ends_what_runs_and_lets_nothing_begin(
-    endless: list[str], tmp_path: Path
+    endless: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with ThreadPoolExecutor() as pool:
         with Children() as children:
@@ -53,5 +53,7 @@ def test_who_leaves_ends_what_runs_and_lets_nothing_begin(
                 assert time.monotonic() - started < SECONDS_TO_WAIT
                 time.sleep(0.02)
         assert isinstance(run.exception(SECONDS_TO_WAIT), BertworksError)
+    capsys.readouterr()
     with pytest.raises(BertworksError, match="is not begun any more"):
         children.run(endless)
+    assert capsys.readouterr().err == ""  # what does not begin is not told

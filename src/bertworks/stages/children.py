@@ -37,7 +37,6 @@ class Children:
 
         What it says last is the reason if it fails.
         """
-        say(f"\n$ bertworks {shlex.join(words)}")
         process, said = self._start(words), ""
         try:
             with process:
@@ -66,4 +65,5 @@ class Children:
                 encoding="utf-8",
             )
             self._running.add(process)
+            say(f"\n$ bertworks {shlex.join(words)}")
         return process
