@@ -352,7 +352,7 @@ def test_too_little_memory_is_one_sentence(
     words = ["finetune", "--model", text, "--train", text, "--dev", text, *out]
     sentence = command(*words).refusal(1)
     assert sentence.startswith("the memory is full; lower --batch-size, or raise --accumulate, or")
-    monkeypatch.setattr("bertworks.cli.main._is_of_memory", lambda error: False)
+    monkeypatch.setattr("bertworks.cli.main.is_of_memory", lambda error: False)
     with pytest.raises(type(error)):
         command("learn-vocab", text, "--out", text.parent / "out")
 

@@ -1,5 +1,6 @@
 """Commands in processes of their own: what they say, how they fail, and that they end."""
 
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -7,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from bertworks.core.errors import BertworksError, TrainingError
+import bertworks
+from bertworks.core.errors import BertworksError, FullMemoryError, TrainingError
 from bertworks.stages.children import Children
 
 SECONDS_TO_WAIT = 60
@@ -40,6 +42,21 @@ def test_what_a_command_says_last_is_why_it_fails(tmp_path: Path) -> None:
 def test_a_training_that_comes_apart_is_told_from_other_failures(endless: list[str]) -> None:
     with Children() as children, pytest.raises(TrainingError):
         children.run([*endless, "--lr", "1e38"])
+
+
+def test_too_little_memory_is_told_from_other_failures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data.json"
+    data.write_text("[\n" + '{"text": "a", "label": "b"},\n' * 5000)
+    os.truncate(data, 2**40)  # which is read as a whole
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_AS, (2**36, 2**36))"
+    (tmp_path / "sitecustomize.py").write_text(limit)
+    path = [str(tmp_path), str(Path(bertworks.__file__).parents[1])]
+    with Children() as children, monkeypatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(path))
+        with pytest.raises(FullMemoryError, match="the memory was full in check"):
+            children.run(["check", str(data), "--task", "classify"])
 
 
 def test_who_leaves_ends_what_runs_and_lets_nothing_begin(

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from bertworks.core.errors import BertworksError
+from bertworks.core.errors import BertworksError, FullMemoryError
 from bertworks.evaluation.suite_task import Metric, SuiteTask, files_of
 from bertworks.stages.children import Children
 from bertworks.stages.setting_groups import MachineSettings, SuiteSettings
 from bertworks.stages.settings import EvaluateSettings
+from bertworks.stages.suite import told_finetune
 from bertworks.stages.suite_runs import RESULT, SeedScores, TaskRuns
 
 TASK = SuiteTask(
@@ -118,6 +119,29 @@ def test_behind_a_seed_that_fails_none_begins_and_its_error_is_the_one_that_is_t
             runs.score(trial, children)
     assert [flags["--seed"] for flags, _ in children.heard] == ["0", "1"]
     assert "seed-1" in str(runs.failure)
+
+
+class Forgetful(Listening):
+    """Children that run out of memory."""
+
+    def run(self, words: Any, *, whose: str = "") -> None:
+        """Fail as a process does that has told so by its code."""
+        raise FullMemoryError(f"the memory was full in {words[0]}")
+
+
+def test_what_helps_where_memory_is_full_is_told_in_flags_of_a_suite(
+    settings: EvaluateSettings,
+) -> None:
+    alone, beside = runs_of(settings), runs_of(settings, at_once=3)
+    beside.besides = {"accumulate": "4"}
+    other = "begin in another --out with --finetune accumulate="
+    for runs, remedy in ((alone, f"{other}2"), (beside, f"lower --at-once, or {other}8")):
+        with pytest.raises(BertworksError) as failed:
+            runs.score(runs.trials[0], Forgetful())
+        said = f"the memory was full in finetune; {remedy}, or take a smaller model"
+        assert str(failed.value) == said
+    found = told_finetune(["accumulate=8"], {"own": TASK})
+    assert found == {"accumulate": "8"}  # a suite takes what it has advised
 
 
 def test_of_several_rates_the_best_on_dev_is_told_and_kept(settings: EvaluateSettings) -> None:

@@ -53,7 +53,7 @@ def main(words: list[str] | None = None) -> NoReturn:
     except KeyboardInterrupt:
         sys.exit(130)
     except (MemoryError, RuntimeError) as error:
-        if not _is_of_memory(error):
+        if not is_of_memory(error):
             raise
         say(f"bertworks: the memory is full; {_less_memory(name)}", is_error=True)
         sys.exit(1)
@@ -66,19 +66,19 @@ def main(words: list[str] | None = None) -> NoReturn:
     sys.exit(0)
 
 
+def is_of_memory(error: BaseException | None) -> bool:
+    """Tell whether there was too little memory: torch has a class for that on a GPU only."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    return any(sign in str(error) for sign in ("alloc_cpu", "DefaultCPUAllocator"))
+
+
 def _less_memory(command: str) -> str:
     """Return what may help, of what a command can be told."""
     kind = COMMANDS[command].settings if command else None
     known = {setting.name for setting in settings_of(kind)} if kind else set()
     ways = [way for name, way in LESS_MEMORY.items() if name in known]
     return ", or ".join(ways or ["give it less data at once"])
-
-
-def _is_of_memory(error: Exception) -> bool:
-    """Tell whether there was too little memory: torch has a class for that on a GPU only."""
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return True
-    return any(sign in str(error) for sign in ("alloc_cpu", "DefaultCPUAllocator"))
 
 
 def parse(words: list[str]) -> tuple[str, Any, bool]:

@@ -41,6 +41,12 @@ class TrainingError(BertworksError):
     told_code = 3  # by which a process tells it to the one that has started it
 
 
+class FullMemoryError(BertworksError):
+    """A process that had too little memory; whoever has started it knows the remedy."""
+
+    told_code = 4
+
+
 class InterruptedRunError(BertworksError):
     """A signal ended the run after its checkpoint was saved."""
 

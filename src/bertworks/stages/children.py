@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Self
 
-from bertworks.core.errors import BertworksError, TrainingError
+from bertworks.core.errors import BertworksError, FullMemoryError, TrainingError
 from bertworks.core.progress import say
 
 COMMAND = "bertworks.cli.child"
@@ -51,6 +51,8 @@ class Children:
             reason = said.removeprefix("bertworks: ")
             if process.returncode == TrainingError.told_code:
                 raise TrainingError(reason)
+            if process.returncode == FullMemoryError.told_code:
+                raise FullMemoryError(f"the memory was full in {words[0]}")
             raise BertworksError(f"{words[0]} ended with code {process.returncode}: {reason}")
 
     def _start(self, words: Sequence[str]) -> "subprocess.Popen[str]":

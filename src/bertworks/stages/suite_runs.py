@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from bertworks.core.artifact import MANIFEST, read_object
-from bertworks.core.errors import BertworksError, TrainingError
+from bertworks.core.errors import BertworksError, FullMemoryError, TrainingError
 from bertworks.core.progress import say
 from bertworks.core.shipped import shown
 from bertworks.evaluation.findings import rows_of
@@ -186,7 +186,18 @@ class TaskRuns:
             return
         pairs = [(f"--{flag}", str(value)) for flag, value in {**flags, **self._machine()}.items()]
         whose = f"{self.name} {trial.name}" if self.chosen.at_once > 1 else ""
-        children.run([name, *(word for pair in pairs for word in pair)], whose=whose)
+        try:
+            children.run([name, *(word for pair in pairs for word in pair)], whose=whose)
+        except FullMemoryError as error:
+            raise BertworksError(f"{error}; {self._less_memory(name)}") from error
+
+    def _less_memory(self, command: str) -> str:
+        """Return what may help, in flags of a suite; but for the first they begin another one."""
+        ways = ["lower --at-once"] if self.chosen.at_once > 1 else []
+        if command == "finetune":
+            parts = 2 * int(self.besides.get("accumulate", 1))
+            ways.append(f"begin in another --out with --finetune accumulate={parts}")
+        return ", or ".join([*ways, "take a smaller model"])
 
     def _machine(self) -> dict[str, Any]:
         """Return how a command computes: those beside each other share the cores."""
