@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import bertworks
 from bertworks.core.errors import BertworksError
-from bertworks.core.processes import IN_FLIGHT, in_chunks, map_in_order
+from bertworks.core.processes import IN_FLIGHT, in_chunks, map_in_order, num_cores
 
 SOURCES = Path(bertworks.__file__).parents[1]
 
@@ -53,6 +53,19 @@ class Wrong:
 def test_results_come_in_the_order_of_the_items(workers: int) -> None:
     found = list(map_in_order(Square, range(37), workers=workers, what="squares"))
     assert found == [number * number for number in range(37)]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no cores can be taken away")
+def test_only_cores_that_may_be_used_count() -> None:
+    before = os.sched_getaffinity(0)
+    assert num_cores() == len(before)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        assert num_cores() == 1
+        (worker,) = set(map_in_order(Number, range(9), workers=None, what="counts"))
+    finally:
+        os.sched_setaffinity(0, before)
+    assert worker == os.getpid()
 
 
 @pytest.mark.parametrize("workers", [1, 2])

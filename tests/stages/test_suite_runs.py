@@ -1,7 +1,6 @@
 """The fine-tunings of one task of a suite: what they are told, and what is told of them."""
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 
 from bertworks.core.errors import BertworksError, FullMemoryError
+from bertworks.core.processes import num_cores
 from bertworks.evaluation.suite_task import Metric, SuiteTask, files_of
 from bertworks.stages.children import Children
 from bertworks.stages.setting_groups import MachineSettings, SuiteSettings
@@ -77,7 +77,7 @@ def test_side_by_side_they_share_the_cores_and_say_whose_a_line_is(
     for runs in (runs_of(settings, at_once=2), runs_of(asked, at_once=2)):
         runs.score(runs.trials[0], children)
     (shared, whose), (own, _) = children.heard
-    assert shared["--threads"] == str(max(1, (os.cpu_count() or 1) // 2))
+    assert shared["--threads"] == str(max(1, num_cores() // 2))
     assert own["--threads"] == "7"
     assert whose == "own seed-0"
 

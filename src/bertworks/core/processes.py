@@ -26,10 +26,10 @@ def map_in_order(
 ) -> Iterator[B]:
     """Yield the work's result for each item, in order; every process makes its own worker first.
 
-    Without a number there are as many processes as cores; one works in this process. `what` is what
-    they do, for the message when one dies.
+    Without a number there are as many processes as cores that this one may use; one works in this
+    process. `what` is what they do, for the message when one dies.
     """
-    workers = workers or os.cpu_count() or 1
+    workers = workers or num_cores()
     if workers == 1:
         yield from map(make_work(), items)
         return
@@ -47,6 +47,13 @@ def map_in_order(
         raise BertworksError(
             f"a process that {what} died, perhaps for lack of memory; use fewer --workers"
         ) from error
+
+
+def num_cores() -> int:
+    """Return how many cores this process may use: a container or `taskset` may give it a few."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def in_chunks(items: Iterable[A], *, size_of: Callable[[A], int], least: int) -> Iterator[list[A]]:

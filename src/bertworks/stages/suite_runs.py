@@ -1,7 +1,6 @@
 """The fine-tunings of one task of a suite: each rate and seed, scored, gathered into one result."""
 
 import json
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 
 from bertworks.core.artifact import MANIFEST, read_object
 from bertworks.core.errors import BertworksError, FullMemoryError, TrainingError
+from bertworks.core.processes import num_cores
 from bertworks.core.progress import say
 from bertworks.core.shipped import shown
 from bertworks.evaluation.findings import rows_of
@@ -202,7 +202,7 @@ class TaskRuns:
     def _machine(self) -> dict[str, Any]:
         """Return how a command computes: those beside each other share the cores."""
         asked = {name: value for name, value in vars(self.settings.machine).items() if value}
-        share = (os.cpu_count() or 1) // self.chosen.at_once
+        share = num_cores() // self.chosen.at_once
         return asked if self.chosen.at_once == 1 else {"threads": max(1, share), **asked}
 
 
