@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -228,9 +229,13 @@ def test_behind_a_seed_that_fails_none_of_its_task_begins(
 
 
 def children_of(pid: int) -> list[int]:
-    """Return the processes that the threads of a process have started."""
-    threads = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for thread in threads for child in thread.read_text().split()]
+    """Return the processes that the threads of a process have started; one may end meanwhile."""
+    found: list[int] = []
+    with suppress(FileNotFoundError, ProcessLookupError):  # the process itself
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                found += map(int, (thread / "children").read_text().split())
+    return found
 
 
 @pytest.fixture
