@@ -1,5 +1,6 @@
 """A row becomes an example of its form, or a reason why it is none."""
 
+import math
 from typing import Any
 
 import pytest
@@ -169,6 +170,8 @@ def test_columns_may_have_other_names(form: str) -> None:
         ("choice", {"choices": [3, 7]}, "'choices' holds 3, which is no text; write it as \"3\""),
         ("choice", {"choices": ["x", True]}, 'holds True, which is no text; write it as "true"'),
         ("choice", {"choices": ["x", None]}, "'choices' holds None, which is no text"),
+        ("choice", {"question": 10**400}, '000, which is no text; write it as "1000'),
+        ("choice", {"question": -math.inf}, "'question' is -inf, which is no text"),
         ("choice", {"question": 2.5}, "'question' is 2.5, which is no text; write it as \"2.5\""),
         ("choice", {"label": 2}, "the label '2' names none of 2 choices"),
         ("relation", {"first": [0, 99]}, "the place 0..99 is not in the text of 13 characters"),
@@ -185,6 +188,10 @@ def test_columns_may_have_other_names(form: str) -> None:
 )
 def test_a_bad_row_says_why(form: str, change: dict[str, Any], expected: str) -> None:
     assert expected in reason(GOOD[form][0] | change, form)
+
+
+def test_what_json_reads_as_infinite_is_not_to_be_written_so() -> None:
+    assert "write it" not in reason(GOOD["choice"][0] | {"question": math.inf}, "choice")
 
 
 @pytest.mark.parametrize("passage", [{}, {"passage": None}, {"passage": ""}, {"passage": " "}])

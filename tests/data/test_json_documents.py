@@ -111,6 +111,12 @@ def test_a_list_may_stand_alone_or_under_data(file: Write) -> None:
         list(read_list(file("a.json", '{"text": "x"}'), Quarantine()))
 
 
+def test_a_number_that_is_too_long_to_be_read_is_told_as_one(file: Write) -> None:
+    path = file("a.json", f'[{{"text": "x", "label": {"7" * 5000}}}]')
+    with pytest.raises(DataError, match=r"a\.json holds a number of thousands of digits; write it"):
+        list(read_list(path, Quarantine()))
+
+
 @pytest.mark.parametrize("content", ['[{"text": "x"}', b'["\xff"]', "[" * 100_000, '[1]\n{"a": 1}'])
 def test_what_is_no_document_is_one_sentence(file: Write, content: str | bytes) -> None:
     with pytest.raises(DataError, match=r"a\.json is no JSON document \([^\n]+name it \.jsonl if"):

@@ -189,10 +189,12 @@ def test_bad_rows_of_jsonl_are_named_by_their_line(file: Write) -> None:
         '{"text": "half \\ud83d", "label": "a"}',
         '{"text": "x", "label": "\\udc00"}',
         "[" * 100_000,
+        f'{{"text": "x", "label": {"7" * 5000}}}',
+        f'{{"text": {"7" * 400}, "label": "a"}}',
         '{"text": "last", "label": "b"}',
     ]
     examples, bad = read(file("a.jsonl", "\n".join(rows)))
-    assert [(example.text, example.line) for example in examples] == [("good", 1), ("last", 14)]
+    assert [(example.text, example.line) for example in examples] == [("good", 1), ("last", 16)]
     assert bad == [
         (3, "not a JSON object"),
         (4, "not a JSON object"),
@@ -205,6 +207,8 @@ def test_bad_rows_of_jsonl_are_named_by_their_line(file: Write) -> None:
         (11, "a value holds half of a surrogate pair"),
         (12, "a value holds half of a surrogate pair"),
         (13, "not a JSON object"),
+        (14, "holds a number of thousands of digits; write it as a text, or leave it out"),
+        (15, f"'text' is {'7' * 60}, which is no text; write it as \"{'7' * 60}\""),
     ]
 
 

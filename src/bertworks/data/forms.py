@@ -170,14 +170,15 @@ def label_name(label: Any) -> str | None:
 
 def _is_number(found: Any) -> bool:
     """Tell whether a value is a number or true or false, and not how pandas says that none is."""
-    return isinstance(found, int | float) and not math.isnan(found)
+    return isinstance(found, int) or (isinstance(found, float) and not math.isnan(found))
 
 
 def _no_text(found: Any) -> str:
     """Say that a value is no text; of what JSON writes without quotes, how it would be one."""
     # A number is not taken as its text: beside choices that are numbers, nobody could tell
     # whether a label that is one counts them or names one of them.
-    mended = f'; write it as "{json.dumps(found):.60}"' if _is_number(found) else ""
+    is_known = _is_number(found) and found not in (math.inf, -math.inf)  # 1e999 is read as inf
+    mended = f'; write it as "{json.dumps(found):.60}"' if is_known else ""
     return f"{found!r:.60}, which is no text{mended}"
 
 

@@ -12,6 +12,7 @@ from bertworks.core.quarantine import Quarantine
 
 Rows = Iterator[tuple[int, dict[str, Any]]]
 JsonLayout = Literal["squad", "dream", "list", "lines"]
+TOO_LONG = "holds a number of thousands of digits; write it as a text, or leave it out"
 RAW_PASSAGE = "context_text"  # of CMRC 2018 as it was published
 _RAW_NAMES = {"query_text": "question", "query_id": "id"}
 _NAMES = _RAW_NAMES | {name: name for name in ("question", "answers", "id")}
@@ -82,10 +83,18 @@ def read_document(file: Path) -> Any:
     except UNREADABLE as error:
         raise DataError(f"{file} cannot be read: {error}") from error
     except (ValueError, RecursionError) as error:
+        if is_too_long(error):
+            raise DataError(f"{file} {TOO_LONG}") from error
         raise DataError(
             f"{file} is no JSON document ({error}); mend it, or name it .jsonl if it holds one "
             "object a line"
         ) from error
+
+
+def is_too_long(error: Exception) -> bool:
+    """Tell whether JSON could not be read for a number of so many digits that Python refuses it."""
+    of_text = isinstance(error, json.JSONDecodeError | UnicodeError | RecursionError)
+    return isinstance(error, ValueError) and not of_text
 
 
 def _paragraphs(document: Any) -> Iterator[dict[str, Any]]:

@@ -16,6 +16,7 @@ from bertworks.core.parquet import read_parquet
 from bertworks.core.quarantine import Quarantine
 from bertworks.data.bare_tables import Column, least_width
 from bertworks.data.columns import Columns, is_header, num_columns
+from bertworks.data.json_documents import TOO_LONG, is_too_long
 
 Rows = Iterator[tuple[int, dict[str, Any]]]
 Cells = Iterator[tuple[int, list[str]]]
@@ -95,14 +96,15 @@ def read_jsonl(file: Path, quarantine: Quarantine) -> Rows:
     for number, line in read_lines(file, quarantine):
         if not line.strip():
             continue
+        row, reason = None, "not a JSON object"
         try:
             row = json.loads(line)
-        except (ValueError, RecursionError):
-            row = None
+        except (ValueError, RecursionError) as error:
+            reason = TOO_LONG if is_too_long(error) else reason
         if isinstance(row, dict):
             yield number, row
         else:
-            quarantine.add(file, number, "not a JSON object")
+            quarantine.add(file, number, reason)
 
 
 def read_parquet_rows(file: Path, quarantine: Quarantine) -> Rows:
