@@ -87,6 +87,22 @@ def test_aspects_are_told_by_every_three_lines() -> None:
 
 
 @pytest.mark.parametrize(
+    "lines",
+    [
+        ["Let $T$ be a tree", "and let $e$ be an edge of it,", "so that it has no circle."] * 3,
+        ["We write $T$ for it.", "", "Proof"] * 2,
+        ["a first line", "of prose", "Every $T$", "that is a tree has leaves.", r"\qed"],
+    ],
+)
+def test_formulas_are_no_aspects(lines: list[str]) -> None:
+    assert not is_aspects(lines)
+
+
+def test_aspects_with_labels_of_another_kind_are_known_so_that_these_can_be_named() -> None:
+    assert is_aspects(["the $T$ is cold", "soup", "NEG", "the $T$ is warm", "soup", "POS"])
+
+
+@pytest.mark.parametrize(
     "bad", [("no mark", "soup", "1"), ("$T$", "soup", "2"), ("$T$", "", "1"), ("$T$", "soup", "")]
 )
 @pytest.mark.parametrize("place", [0, 2])

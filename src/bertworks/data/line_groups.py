@@ -1,5 +1,6 @@
 """Lines that belong together: intents in three files, aspects in three lines."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -12,6 +13,7 @@ from bertworks.core.quarantine import Quarantine
 Rows = Iterator[tuple[int, dict[str, Any]]]
 ASPECT = "$T$"  # where the aspect stands in its text
 POLARITIES = {"-1", "0", "1", "negative", "neutral", "positive"}
+_LABEL = re.compile(r"[+-]?\w+")
 WORDS, SLOTS, INTENTS = "seq.in", "seq.out", "label"
 
 
@@ -35,11 +37,22 @@ def read_aspects(file: Path, quarantine: Quarantine, columns: Mapping[str, str])
 
 
 def is_aspects(head: Sequence[str]) -> bool:
-    """Tell whether lines come in threes, most of which begin with a text that has a mark."""
+    """Tell whether lines come in threes, most of which are a text with a mark, words, a label."""
     groups = [[line or "" for _, line in group] for group in _threes(enumerate(head))]
     marked = [group for group in groups if len(group) == 3 and ASPECT in group[0]]
+    shaped = [group for group in marked if _is_shaped(group)]
     # However many of the others are bad: who reads them names their lines, as nothing else could.
-    return bool(marked) and 2 * len(marked) >= len(groups)
+    is_mostly = 2 * len(marked) >= len(groups) and 2 * len(shaped) >= len(marked)
+    return bool(shaped) and is_mostly
+
+
+def _is_shaped(group: Sequence[str]) -> bool:
+    """Tell whether a marked text has its aspect and a label below: a $T$ may also be of a formula.
+
+    The label may be none of ours, which is then told line by line.
+    """
+    _, aspect, label = group
+    return bool(aspect.strip()) and _LABEL.fullmatch(label.strip()) is not None
 
 
 def _threes(lines: Iterable[tuple[int, str | None]]) -> Iterator[list[tuple[int, str | None]]]:
