@@ -207,13 +207,25 @@ def test_a_vector_head_has_nothing_to_learn(hidden, batch, encoder) -> None:
 
 
 def test_a_vector_head_leaves_out_what_the_target_says(hidden, batch, encoder) -> None:
-    head, num_texts = VectorHead(pooling="first", skips="embed"), batch.num_texts
-    values = torch.tensor([[0.0, 1.0]] * num_texts)
+    head, num_texts = VectorHead(pooling="first", target="embed"), batch.num_texts
+    values = torch.tensor([[7.0, 0.0, 1.0]] * num_texts)
     asked = replace(batch, targets={"embed": Target(values)})
     seconds = torch.stack([text[:2][-1] for text in hidden.split(batch.layout.lengths)])
     assert torch.equal(head(hidden, asked, encoder), seconds)
     silent = replace(batch, targets={"embed": Target(torch.full_like(values, torch.nan))})
     assert head(hidden, silent, encoder).shape == seconds.shape
+
+
+def test_a_vector_head_counts_tokens_by_their_places_in_the_whole_text(
+    hidden, batch, encoder
+) -> None:
+    head, lengths = VectorHead(pooling="weighted", target="embed"), batch.layout.lengths
+    before = torch.arange(batch.num_texts) * 5.0
+    values = torch.stack([before, torch.zeros_like(before)], dim=1)
+    found = head(hidden, replace(batch, targets={"embed": Target(values)}), encoder)
+    for row, part, start in zip(found, hidden.split(lengths), before, strict=True):
+        places = start + torch.arange(1.0, len(part) + 1)
+        torch.testing.assert_close(row, places @ part / places.sum())
 
 
 def test_several_places_are_read_side_by_side(hidden, batch, encoder) -> None:

@@ -35,23 +35,20 @@ def vectors(predictor_of) -> VectorAnswers:
 
 
 def test_texts_of_other_forms_are_not_computed_together(prompted) -> None:
-    forms = [
-        Asked(),
-        Asked(normalize=False),
-        Asked(dims=3),
-        Asked(pooling="max"),
-        Asked(prompt_name="short"),
-        Asked(prompt_name="long"),
-    ]
+    forms = [Asked(), Asked(normalize=False), Asked(dims=3), Asked(pooling="max")]
     keys = [prompted.embed(TEXTS, asked)[0].key for asked in forms]
     assert len(set(keys)) == len(keys)
-    assert prompted.embed(TEXTS, Asked(prompt="the: "))[0].key != keys[0]
 
 
-def test_a_prompt_that_is_pooled_is_no_other_form(vectors) -> None:
-    plain, prompted = (vectors.embed(TEXTS, asked)[0] for asked in (Asked(), Asked(prompt="a: ")))
-    assert plain.key == prompted.key
-    assert prompted.num_tokens > plain.num_tokens
+@pytest.mark.parametrize("pooling", ["mean", "first"])
+def test_texts_behind_other_prompts_are_computed_together(prompted, pooling: str) -> None:
+    named = [Asked(pooling=pooling, prompt_name=name) for name in (None, "short", "long")]
+    plain, short, long = (prompted.embed(TEXTS, asked)[0] for asked in named)
+    assert plain.key == short.key == long.key
+    assert plain.num_tokens < short.num_tokens < long.num_tokens
+    together = prompted.compute(plain.key, [item.content for item in (plain, short, long)])
+    for item, found in zip((plain, short, long), together, strict=True):
+        np.testing.assert_allclose(found, *prompted.compute(item.key, [item.content]), atol=1e-5)
 
 
 def test_a_prompt_is_named_or_given(prompted) -> None:

@@ -77,26 +77,38 @@ def test_a_vector_depends_on_no_neighbour(model, order: list[int], data, pooling
             np.testing.assert_allclose(found.vectors, one.vectors, atol=1e-5)
 
 
-def test_windows_of_a_long_text_are_pooled_by_the_plain_formulas(model) -> None:
-    pieces = model.tokenizer.ids_of([LONG])[0]
+@pytest.mark.parametrize("num_words", [0, 7, 55])
+def test_windows_of_a_long_text_are_pooled_as_one_without_the_prompt(
+    num_words: int, make_model, tokenizer, machine
+) -> None:
+    model, prompt = make_model().eval(), "the " * num_words
+    told = {"prompts": {"query": prompt}, "default_prompt": "query", "pools_prompt": False}
+    own = OpenModel(model, tokenizer, None, EmbeddingRecipe(normalize=False, **told))
+    pieces = tokenizer.ids_of([prompt + LONG])[0]
     # Windows of 65 pieces share 16 with the next one.
-    parts = [pieces[start : start + 65] for start in range(0, len(pieces) - 16, 49)]
-    specials, hidden = model.tokenizer.specials, []
-    with torch.no_grad():
-        for part in parts:
-            tokens = np.array([specials.first, *part, specials.separator])
-            hidden.append(model.model.encoder(flatten([Features(tokens, 0 * tokens)])).numpy())
-    tokens = np.concatenate(hidden)
-    lengths = np.array([len(part) for part in hidden])
-    places = [np.arange(1, length + 1) for length in lengths]
-    weighted = [at @ part / at.sum() for at, part in zip(places, hidden, strict=True)]
+    hidden, pooled = [], []
+    for start in range(0, len(pieces) - 16, 49):
+        part = pieces[start : start + 65]
+        tokens = np.array([tokenizer.specials.first, *part, tokenizer.specials.separator])
+        with torch.no_grad():
+            hidden.append(model.encoder(flatten([Features(tokens, 0 * tokens)])).numpy())
+        num_prompt = num_words - start
+        pooled.append(np.arange(len(tokens)) > (num_prompt if num_prompt > 0 else -1))
+    is_pooled = np.concatenate(pooled)
+    kept, places = np.concatenate(hidden)[is_pooled], np.flatnonzero(is_pooled) + 1
+    firsts = [part[np.flatnonzero(seen)[0]] for part, seen in zip(hidden, pooled, strict=True)]
+    assert len(hidden) > 2
+    predictor = Predictor(own, machine)
     for pooling, expected in {
-        "last": hidden[-1][-1],
-        "sqrt": tokens.sum(0) / len(tokens) ** 0.5,
-        "weighted": lengths @ weighted / lengths.sum(),
+        "mean": kept.mean(0),
+        "first": np.mean(firsts, axis=0),
+        "max": kept.max(0),
+        "last": kept[-1],
+        "sqrt": kept.sum(0) / len(kept) ** 0.5,
+        "weighted": places @ kept / places.sum(),
     }.items():
-        found = model.embed(["short", LONG, "short"], pooling=pooling, normalize=False)
-        np.testing.assert_allclose(found[1], expected, atol=1e-5)
+        found = predictor.embed(["short", LONG, "short"], pooling=pooling)
+        np.testing.assert_allclose(found[1], expected, atol=1e-5, err_msg=pooling)
         np.testing.assert_allclose(found[0], found[2], atol=1e-5)
 
 

@@ -78,8 +78,12 @@ def test_a_text_is_read_as_the_recipe_says_and_what_is_lost_is_noted(tokenizer) 
     assert pieces[0] == ids[:18]
     assert pieces[1][-5:] == ids[-5:]
     num_prompt = 1 + len(tokenizer.ids_of([prompts["query"]])[0])
-    skipped = [np.asarray(window.goals["embed"].values)[0, 3] for window in windows]
-    assert skipped == [num_prompt, 0, num_prompt]  # the prompt stands in the first window of a text
+    places = [np.asarray(window.goals["embed"].values)[0, 3:].tolist() for window in windows]
+    # The prompt stands in the first window of a text.
+    assert places == [[0, num_prompt], [20, 0], [0, num_prompt]]
+    pooled = [len(window.tokens) - place[1] for window, place in zip(windows, places, strict=True)]
+    shares = [window.goals["embed"].weight for window in windows]
+    assert shares == pytest.approx([pooled[0] / sum(pooled[:2]), pooled[1] / sum(pooled[:2]), 1])
     said = "no more than the first 30 pieces make a text's vector"
     assert windows[0].note == View(losses=(said,))
     assert task.features(PAIRS[0], tokenizer, longest=20)[0].note == View()

@@ -101,11 +101,17 @@ class EmbeddingRecipe:
 
 
 def pool_vectors(
-    hidden: Tensor, layout: Layout, pooling: VectorPooling, *, skipped: int | Sequence[int] = 0
+    hidden: Tensor,
+    layout: Layout,
+    pooling: VectorPooling,
+    *,
+    skipped: int | Sequence[int] = 0,
+    before: Sequence[int] | None = None,
 ) -> Tensor:
     """Make one vector of each text's tokens but the first, skipped ones, [T, D] -> [N, D].
 
-    As many are skipped of all texts, or of each as many as is said.
+    As many are skipped of all texts, or of each as many as is said. Where texts are windows,
+    `before` is how many tokens the windows before each have.
     """
     kept, rest = without_first_tokens(hidden, layout, skipped)
     if pooling == "last":
@@ -115,8 +121,10 @@ def pool_vectors(
         return pool_texts(kept, rest, "mean") * counts.sqrt()
     if pooling != "weighted":
         return pool_texts(kept, rest, pooling)
-    # What is skipped still counts for the places of the rest.
-    places = torch.cat([torch.arange(1.0, length + 1) for length in layout.lengths])
+    # What is skipped, or stands before, still counts for the places of the rest.
+    starts = before or [0] * len(layout.lengths)
+    ends = [start + length for start, length in zip(starts, layout.lengths, strict=True)]
+    places = torch.cat([torch.arange(a + 1.0, b + 1.0) for a, b in zip(starts, ends, strict=True)])
     weights = places.to(hidden.device).unsqueeze(-1)  # [T, 1]
     weights, _ = without_first_tokens(weights, layout, skipped)
     return pool_texts(kept * weights, rest, "mean") / pool_texts(weights, rest, "mean")

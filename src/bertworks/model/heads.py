@@ -155,18 +155,23 @@ class TextHead(nn.Module):
 class VectorHead(nn.Module):
     """What the vector of a text is: that of its tokens pooled, and nothing to learn."""
 
-    def __init__(self, *, pooling: VectorPooling, skips: str | None = None) -> None:
+    def __init__(self, *, pooling: VectorPooling, target: str | None = None) -> None:
         super().__init__()
         self.pooling: VectorPooling = pooling
-        self.skips = skips  # the target whose last values are how many first tokens are not pooled
+        # Its last two values are how many tokens stand before a window, and how many of its first
+        # ones are not pooled; None: it does not matter.
+        self.target = target
 
     def forward(self, hidden: Tensor, batch: Batch, encoder: Encoder) -> Tensor:
         """Return one vector per text, [N, D]."""
-        skipped: int | list[int] = 0
-        if self.skips is not None:
-            # Where nothing is asked for there is no number.
-            skipped = batch.targets[self.skips].values[:, -1].nan_to_num().int().tolist()
-        return pool_vectors(hidden.float(), batch.layout, self.pooling, skipped=skipped)
+        if self.target is None:
+            return pool_vectors(hidden.float(), batch.layout, self.pooling)
+        # Where nothing is asked for there is no number.
+        places = batch.targets[self.target].values[:, -2:].nan_to_num().int()
+        before, skipped = places.T.tolist()
+        return pool_vectors(
+            hidden.float(), batch.layout, self.pooling, skipped=skipped, before=before
+        )
 
 
 def _dropout(config: EncoderConfig, rate: float | None) -> nn.Dropout:

@@ -62,10 +62,7 @@ class VectorAnswers:
         )
         read = self._read(texts, form)
         plain = replace(form, prompt=None)
-        return [
-            Item(("vectors", plain, text.skipped), text, text.num_tokens, text.is_cut)
-            for text in read
-        ]
+        return [Item(("vectors", plain), text, text.num_tokens, text.is_cut) for text in read]
 
     def embed_all(self, texts: Sequence[Any], asked: Asked) -> list[Item]:
         """Make texts ready to become one vector for each token that is read at once."""
@@ -173,10 +170,9 @@ def _compared_items(compared: list[Compared]) -> list[Item]:
     for own in compared:
         new = [other for other in own.others if other not in counted]
         counted.update(new)
-        key = ("compared", own.text.skipped, own.others[0].skipped)
         num_tokens = own.text.num_tokens + sum(other.num_tokens for other in new)
         is_cut = own.text.is_cut or any(other.is_cut for other in own.others)
-        items.append(Item(key, own, num_tokens, is_cut))
+        items.append(Item(("compared",), own, num_tokens, is_cut))
     return items
 
 

@@ -1,7 +1,7 @@
 """Vectors of texts and of their pieces: from which layers, how pooled, in which precision."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self, TypedDict
 
 import numpy as np
@@ -141,24 +141,29 @@ class Embedder:
         return VectorReader(self.tokenizer, recipe, cut, limit).read(texts, form.prompt)
 
     def vectors(self, texts: Sequence[ReadText], form: VectorForm) -> np.ndarray:
-        """Return the vectors of texts behind one prompt, [N, D], in single precision.
+        """Return the vectors of texts, [N, D], in single precision.
 
         Those of a text for which the network gives other than finite numbers are NaN.
         """
         recipe, mix = self._recipe(form), self._mix(form)
         windows = [window for text in texts for window in text.windows]
-        owners = np.repeat(np.arange(len(texts)), [len(text.windows) for text in texts])
+        windows = [replace(window, example=number) for number, window in enumerate(windows)]
+        skipped = [count for text in texts for count in text.skipped]
+        before = [count for text in texts for count in text.before]
         rows = np.zeros((len(windows), mix.width * self._size), np.float32)
-        skipped = texts[0].skipped if texts else 0
 
         def pooled(batch: Batch) -> np.ndarray:
             hidden, layout = self._hidden(batch, mix)
-            return pool_vectors(hidden, layout, recipe.pooling, skipped=skipped).cpu().numpy()
+            own = {
+                "skipped": [skipped[number] for number in batch.ids],
+                "before": [before[number] for number in batch.ids],
+            }
+            return pool_vectors(hidden, layout, recipe.pooling, **own).cpu().numpy()
 
         for places, part in forwards(self.model, windows, self.machine, pooled):
             rows[places] = part
         rows[~np.isfinite(rows).all(axis=1)] = np.nan
-        return recipe.finish(_merge_windows(rows, windows, owners, recipe.pooling), form.dims)
+        return recipe.finish(_merge_windows(rows, texts, recipe.pooling), form.dims)
 
     def token_vectors(self, windows: Sequence[Features], form: VectorForm) -> list[np.ndarray]:
         """Return the vectors of all tokens of each window, special ones among them."""
@@ -225,25 +230,23 @@ def _num_cut(texts: Sequence[ReadText]) -> int:
 
 
 def _merge_windows(
-    rows: np.ndarray, windows: Sequence[Features], owner: np.ndarray, pooling: VectorPooling
+    rows: np.ndarray, texts: Sequence[ReadText], pooling: VectorPooling
 ) -> np.ndarray:
-    """Pool the windows of each text, by their lengths where all tokens of a window count."""
-    num_texts = int(owner[-1]) + 1 if len(owner) else 0
-    if len(windows) == num_texts:
+    """Pool the windows of each text as if they were pooled at once."""
+    num_windows = [len(text.windows) for text in texts]
+    if len(rows) == len(texts):
         return rows
+    if pooling == "last":
+        return rows[np.cumsum(num_windows) - 1]
+    owner = np.repeat(np.arange(len(texts)), num_windows)
     if pooling == "max":
-        merged = np.full((num_texts, rows.shape[1]), -np.inf, np.float32)
+        merged = np.full((len(texts), rows.shape[1]), -np.inf, np.float32)
         np.maximum.at(merged, owner, rows)
         return merged
-    if pooling == "last":
-        return rows[np.flatnonzero(np.diff(owner, append=num_texts))]
-    share = np.array([len(window.tokens) for window in windows], np.float32)
-    share = {"first": np.ones_like(share), "sqrt": np.sqrt(share)}.get(pooling, share)
-    merged = np.zeros((num_texts, rows.shape[1]), np.float32)
-    np.add.at(merged, owner, rows * share[:, None])
-    if pooling == "sqrt":
-        return merged / np.sqrt(np.bincount(owner, share**2)).astype(np.float32)[:, None]
-    return merged / np.bincount(owner, share, num_texts)[:, None].astype(np.float32)
+    shares = np.array([share for text in texts for share in text.shares(pooling)], np.float32)
+    merged = np.zeros((len(texts), rows.shape[1]), np.float32)
+    np.add.at(merged, owner, rows * shares[:, None])
+    return merged
 
 
 def _refuse_other_width(recipe: EmbeddingRecipe, width: int) -> None:

@@ -94,18 +94,18 @@ class Embed:
         found = []
         for side, (text, own) in enumerate(zip(texts, read, strict=True)):
             key = zlib.crc32(text.encode()) & LARGEST_KEY
-            skips = [own.skipped] + [0] * len(own.windows)  # the prompt stands in the first window
-            shares = self._shares([len(window.tokens) for window in own.windows])
-            for window, share, skipped in zip(own.windows, shares, skips, strict=False):
-                values = np.array([(side, gold, key, skipped)], np.float32)
+            places = zip(own.before, own.skipped, strict=True)
+            shares = own.shares(self.recipe.pooling)
+            for window, share, place in zip(own.windows, shares, places, strict=True):
+                values = np.array([(side, gold, key, *place)], np.float32)
                 goals = {self.name: Goal(values, None, share, 0)}
                 found.append(replace(window, goals=goals, example=example.line, note=view))
         return found
 
     def head(self, config: EncoderConfig) -> nn.Module:
         """Make the head that pools each window; it has nothing to learn."""
-        skips = None if self.recipe.pools_prompt else self.name
-        return VectorHead(pooling=self.recipe.pooling, skips=skips)
+        asks = not self.recipe.pools_prompt or self.recipe.pooling == "weighted"
+        return VectorHead(pooling=self.recipe.pooling, target=self.name if asks else None)
 
     def loss(self, logits: Tensor, target: Target) -> Tensor:
         """Return the mean loss of the pairs at hand, as often as they count."""
@@ -175,17 +175,6 @@ class Embed:
         if example.score is not None:
             return example.score
         return 1.0 if example.label is None else float(self.id_of(example))
-
-    def _shares(self, lengths: list[int]) -> list[float]:
-        """Return how much each window adds to its text: by its length where all tokens count."""
-        match self.recipe.pooling:
-            case "last":
-                return [0.0] * (len(lengths) - 1) + [1.0]
-            case "sqrt":
-                return [(length / sum(lengths)) ** 0.5 for length in lengths]
-            case "mean" | "weighted":
-                return [length / sum(lengths) for length in lengths]
-        return [1 / len(lengths)] * len(lengths)
 
     def _vector(self, rows: Rows, windows: Sequence[Features], side: int) -> np.ndarray:
         """Return the vector of one of the two texts."""
