@@ -163,6 +163,18 @@ def test_a_share_of_the_passages_is_split_and_nothing_is_lost(shards: Shards, sh
     assert set(found.second[is_split, 0]) <= {*shards.sentence_starts.tolist()}
 
 
+def test_a_passage_of_one_sentence_stays_whole_whatever_share_is_split(
+    make_shards: MakeShards,
+) -> None:
+    passages = Passages(
+        make_shards([[[5, 6]], [[5], [6]], [[7, 8, 9]]] * 9), room=7, held_out=False
+    )
+    found = passages.halves(random_at(5, "epoch"), share=1)
+    num_sentences = passages.spans[:, 1] - passages.spans[:, 0]
+    assert {*num_sentences.tolist()} == {1, 2}
+    assert np.array_equal(found.label == IS_NEXT, num_sentences > 1)
+
+
 def test_a_single_document_has_no_pairs(make_shards: MakeShards) -> None:
     passages = Passages(make_shards([[[5, 6]] * 31]), room=7, held_out=False)
     pairs = passages.pairs(random_at(5, "epoch"))

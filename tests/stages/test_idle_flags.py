@@ -53,6 +53,14 @@ def test_a_setting_that_changes_nothing_is_said(
     assert capsys.readouterr().err.startswith(f"{flag} changes nothing here, for it belongs to ")
 
 
+def test_it_is_said_of_texts_that_are_pairs_anyway_that_no_share_of_them_is_split(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    say_idle(replace(PLAIN, objective=replace(PLAIN.objective, split_share=0.5)), TINY)
+    said = "it belongs to runs that learn neither next_sentence nor sentence_order, which make"
+    assert said in capsys.readouterr().err
+
+
 def test_what_a_family_learns_by_itself_need_not_be_said(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -41,7 +41,10 @@ def _asks_of_no_pairs(settings: PretrainSettings, config: EncoderConfig) -> bool
 OF_PRETRAIN = {
     "short_share": Companion("--short-longest", lambda s, _: s.short_longest is not None),
     "causal_share": _objective("next_piece"),
-    "split_share": Companion("objectives that ask of no pairs", _asks_of_no_pairs),
+    "split_share": Companion(
+        "runs that learn neither next_sentence nor sentence_order, which make pairs of all texts",
+        _asks_of_no_pairs,
+    ),
     "generator_size": _objective("replaced_token"),
     "decay": STABLE,
     "attention_dropout": ATTENTION,

@@ -289,8 +289,10 @@ class ObjectiveSettings:
     """Share of the steps in which next_piece, if it is an objective, takes the place of all else;
     A..B moves over the run."""
     split_share: ClosedShare = 0.0
-    """Share of the texts that have a separator in their middle, between two sentences, though no
-    objective asks of pairs: the network then knows pairs when it is fine-tuned on them."""
+    """Share of the texts that are shown as two parts, though no objective asks of pairs, so that a
+    network that is fine-tuned on pairs has met such texts before: 0 splits none, 1 all of at least
+    two sentences, at a boundary drawn by chance. A text of one sentence stays whole. For runs
+    that learn neither next_sentence nor sentence_order, which make pairs of all texts."""
     generator_size: OpenShare = 0.25
     """Width of the generator of replaced_token, as a share of the network's."""
     shared_table: Literal["both", "generator"] = "both"
