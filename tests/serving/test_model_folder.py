@@ -16,6 +16,7 @@ from bertworks.model.config import STYLES, Dropout, EncoderConfig
 from bertworks.model.weights import read_tensors, write_tensors
 from bertworks.serving.model_folder import open_model, save_model, tasks_of
 from bertworks.tasks.catalog import make_task
+from bertworks.tasks.resize import with_rows
 from bertworks.tasks.task import TaskModel
 from bertworks.tokenizer.learn import learn_wordpiece
 
@@ -88,6 +89,37 @@ def test_what_learned_by_pieces_alone_is_saved_without_the_pooler_that_nothing_t
     assert opened.account is not None
     missing = {name for name in opened.account.missing if not name.startswith("heads.")}
     assert missing == {name for name, _ in model.named_parameters() if "pooler" in name}
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "modernbert"])
+def test_a_pooler_that_came_with_the_weights_stays_whatever_is_learned_now(
+    tmp_path: Path, draw_model, family: str
+) -> None:
+    model, tokenizer = draw_model(family, make_task("sentence_order"))
+    save_model(tmp_path / "before", model, tokenizer, origin=Origin())
+    onward = open_model(tmp_path / "before", tasks=[make_task("replaced_token")]).model
+    save_model(tmp_path / "onward", onward, tokenizer, origin=Origin())
+    opened = open_model(tmp_path / "onward")
+    assert opened.account is not None
+    assert opened.account.missing == ()
+    rows = [(row,) for row in range(opened.model.config.vocab_size)]
+    resized = with_rows(opened.model, "vocab_size", rows)
+    save_model(tmp_path / "again", resized, tokenizer, origin=Origin())
+    classifier = open_model(tmp_path / "again", tasks=[make_task("classify", ("a", "b"))]).model
+    for name, own in classifier.encoder.pooler.named_parameters():
+        assert torch.equal(own, model.encoder.pooler.get_parameter(name))
+
+
+def test_a_pooler_that_was_drawn_when_a_folder_was_opened_is_not_saved(
+    tmp_path: Path, draw_model
+) -> None:
+    for family in ("bert", "modernbert"):  # whose pooler starts as what filled masks
+        model, tokenizer = draw_model(family, make_task("fill_mask"))
+        save_model(tmp_path / family, model, tokenizer, origin=Origin())
+        onward = open_model(tmp_path / family, tasks=[make_task("replaced_token")]).model
+        save_model(tmp_path / f"{family}-on", onward, tokenizer, origin=Origin())
+        names = read_tensors(tmp_path / f"{family}-on" / WEIGHTS)
+        assert not [name for name in names if "pooler" in name]
 
 
 def test_a_pooler_that_a_task_reads_through_is_saved(tmp_path: Path, draw_model) -> None:

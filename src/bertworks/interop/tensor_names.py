@@ -34,7 +34,10 @@ class NamedTensors(Mapping[str, Tensor]):
 
 
 class RenamedTensors(NamedTensors):
-    """Their tensors under our names, joined and cut as ours are; unknown names stay as they are."""
+    """Their tensors under our names, joined and cut as ours are; unknown names stay as they are.
+
+    `borrowed` are ours that the files lack, and that start as copies of others.
+    """
 
     def __init__(
         self,
@@ -68,7 +71,7 @@ class RenamedTensors(NamedTensors):
             for ours, parts in known.items()
             if all(part in found for part in parts)
         }
-        self._borrowed = {
+        self.borrowed = {
             ours: found[theirs]
             for ours, (theirs,) in with_endings(dialect.borrowed).items()
             if theirs in found and ours not in self._parts
@@ -82,7 +85,7 @@ class RenamedTensors(NamedTensors):
         }
         _refuse_surplus(rest, config)
         self._parts |= {full: (name,) for full, name in rest.items()}
-        self._parts |= {ours: (name,) for ours, name in self._borrowed.items()}
+        self._parts |= {ours: (name,) for ours, name in self.borrowed.items()}
 
     def __getitem__(self, name: str) -> Tensor:
         parts = [self._theirs[part] for part in self._parts[name]]
@@ -90,7 +93,7 @@ class RenamedTensors(NamedTensors):
             shapes = ", ".join(f"{n} {list(self._theirs[n].shape)}" for n in self._parts[name])
             raise ArtifactError(f"{shapes} should be of one shape; fetch the folder again")
         whole = parts[0] if len(parts) == 1 else torch.cat(parts)
-        if name in self._borrowed:
+        if name in self.borrowed:
             return whole.float().clone()  # two parameters never share their memory
         if name in self._scales:
             factor, shift = self._scales[name]

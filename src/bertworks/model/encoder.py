@@ -35,6 +35,7 @@ class Encoder(nn.Module):
         self.blocks = nn.ModuleList(Block(config, number) for number in range(config.num_blocks))
         self.norm = make_norm(config) if config.norm_place == "before" else nn.Identity()
         self.pooler = Pooler(config)
+        self.keeps_pooler = False  # whether it came with the weights: something may have trained it
 
     def forward(self, batch: Batch) -> Tensor:
         """Return the last layer's vectors, [T, D]."""

@@ -21,6 +21,7 @@ from bertworks.interop.sentence_transformers import (
     read_recipe,
     write_recipe,
 )
+from bertworks.interop.tensor_names import RenamedTensors
 from bertworks.model.config import AS_IT_IS, Dropout, EncoderConfig
 from bertworks.model.embedding import EmbeddingRecipe
 from bertworks.model.encoder import initialize
@@ -34,8 +35,10 @@ from bertworks.tokenizer.tokenizer import Tokenizer
 GENERATOR = "generator"  # the folder of ELECTRA's other network, inside that of the model
 TABLE = "encoder.embeddings."
 POOLER = "encoder.pooler."
-# Models that learned by these alone are saved without the pooler, which nothing has trained: who
-# opens them draws it, says so, and lets it learn where all that was learned before is frozen.
+# Tasks that read through no pooler. A model of these alone whose pooler was drawn is saved without
+# it, for nothing has trained it: who opens the folder draws it, says so, and lets it learn where
+# all that was learned before is frozen. One that came with the weights stays, whatever is learned
+# now, unless the class that the folder is written as has no place for it.
 OF_PIECES = {"fill_mask", "replaced_token"}
 # Folders of these tasks alone may lack the pooler.
 WITHOUT_POOLER = {"fill_mask", "replaced_token", "embed", "answer", "tag", "generate"}
@@ -211,8 +214,7 @@ def _write_network(
     tasks = {
         name: TaskNote(task.labels, task.options, task.kind) for name, task in model.tasks.items()
     }
-    kinds = {task.kind for task in model.tasks.values()}
-    is_unpooled = bool(kinds) and kinds <= OF_PIECES
+    is_unpooled = has_untrained_pooler(model)
     write_folder(
         folder,
         model.config,
@@ -225,6 +227,12 @@ def _write_network(
         specials=tokenizer.specials,
         extra=extra,
     )
+
+
+def has_untrained_pooler(model: TaskModel) -> bool:
+    """Tell whether a pooler was drawn, not opened, and no task of its model reads through it."""
+    kinds = {task.kind for task in model.tasks.values()}
+    return bool(kinds) and kinds <= OF_PIECES and not model.encoder.keeps_pooler
 
 
 def lacks_pooler(tasks: Iterable[Task]) -> bool:
@@ -263,7 +271,11 @@ def _load(
     heads = [f"heads.{name}." for name in new]
     pooler = [POOLER] if lacks_pooler(own) else []
     lent = _lent(model, new, tensors)
-    return load_weights(model, tensors, may_miss=[*heads, *pooler], fresh=heads, lent=lent)
+    found = load_weights(model, tensors, may_miss=[*heads, *pooler], fresh=heads, lent=lent)
+    borrowed = tensors.borrowed if isinstance(tensors, RenamedTensors) else ()
+    drawn = any(name.startswith(POOLER) for name in (*found.missing, *borrowed))
+    model.encoder.keeps_pooler = not drawn
+    return found
 
 
 def _lent(model: TaskModel, new: Sequence[str], tensors: Mapping[str, Tensor]) -> dict[str, str]:

@@ -39,6 +39,7 @@ def _with_rows(
     }
     made = TaskModel.without_weights(config, list(model.tasks.values()))
     load_weights(made, tensors)
+    made.encoder.keeps_pooler = model.encoder.keeps_pooler
     return made.train(model.training)
 
 
