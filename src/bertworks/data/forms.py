@@ -175,9 +175,8 @@ def _is_number(found: Any) -> bool:
 
 def _no_text(found: Any) -> str:
     """Say that a value is no text; of what JSON writes without quotes, how it would be one."""
-    # A number is not taken as its text: beside choices that are numbers, nobody could tell
-    # whether a label that is one counts them or names one of them.
-    is_known = _is_number(found) and found not in (math.inf, -math.inf)  # 1e999 is read as inf
+    # It is not taken as its text: a label that is a number could count choices or name one of them.
+    is_known = _is_number(found) and abs(found) < math.inf  # 1e999 is read as infinite
     mended = f'; write it as "{json.dumps(found):.60}"' if is_known else ""
     return f"{found!r:.60}, which is no text{mended}"
 
