@@ -7,8 +7,8 @@ Batches of 131,072 tokens (25 % hidden, texts of at most 128 pieces) are made fr
 made up, by each number of worker processes, and the training loop learns from them. The step alone
 takes one batch that is on the device again and again and never asks how it went; what is lost
 between the two is the share of the time that the device waits: for batches, for the order of their
-texts, which the loop finds for each and the step alone for its one, and for the loop, which looks
-at every loss before it moves the weights. Without a GPU the rate of the batches alone is
+texts, which the loop finds for each and the step alone for its one, and for the loop, which reads
+every loss before it begins the next step. Without a GPU the rate of the batches alone is
 shown, or with --train, on a small --size and with few --tokens, the same table.
 """
 

@@ -76,6 +76,69 @@ def test_going_back_takes_the_memory_back_too(
     assert same_bits(walk(descent, range(2, 5)), expected)
 
 
+HEEDING = ("adamw", "muon")
+
+
+def walk_first(descent: Descent, bad: set[int], *, steps: int) -> list[bool]:
+    """Step along drawn gradients, those of bad steps no numbers, before anybody knows of it."""
+    told = []
+    for step in range(1, steps + 1):
+        random = torch.Generator().manual_seed(step)
+        for parameter in descent.model.parameters():
+            gradient = torch.randn(parameter.shape, generator=random)
+            parameter.grad = gradient * torch.nan if step in bad else gradient
+        told.append(descent.step_unless(torch.tensor(step in bad), 0.01 * step, number=step))
+    return told
+
+
+def state_of(descent: Descent) -> dict[str, Tensor]:
+    return {
+        f"{file}/{name}": tensor.detach().clone()
+        for file, tensors in descent.state().items()
+        for name, tensor in tensors.items()
+    }
+
+
+@pytest.mark.parametrize("kind", HEEDING)
+def test_a_step_that_is_told_so_later_changes_nothing(
+    kind: str, make_model: MakeModel, same_bits
+) -> None:
+    descent = Descent(make_model(), replace(PLAN, **KINDS[kind]), moves_first=True)
+    assert all(walk_first(descent, set(), steps=2))
+    before = state_of(descent)
+    assert all(walk_first(descent, {1, 2}, steps=2))
+    assert same_bits(state_of(descent), before)
+    walk_first(descent, {1}, steps=2)
+    assert not same_bits(state_of(descent), before)
+
+
+@pytest.mark.parametrize("kind", HEEDING)
+def test_who_moves_first_takes_the_steps_of_who_asks_first(
+    kind: str, make_model: MakeModel, same_bits
+) -> None:
+    plan = replace(PLAN, **KINDS[kind])
+    first, asking = (Descent(make_model(), plan, moves_first=m) for m in (True, False))
+    for step in range(1, 6):
+        for one in (first, asking):
+            random = torch.Generator().manual_seed(step)
+            for parameter in one.model.parameters():
+                parameter.grad = torch.randn(parameter.shape, generator=random)
+        assert first.step_unless(torch.tensor(step == 1), 0.01, number=step)
+        if step != 1:  # what is remembered of nothing is zeros
+            asking.step(0.01, number=step)
+    assert same_bits(state_of(first), state_of(asking))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_who_cannot_be_told_later_waits(kind: str, make_model: MakeModel, same_bits) -> None:
+    heeds = kind in HEEDING
+    for moves_first in (True, False):
+        descent = Descent(make_model(), replace(PLAN, **KINDS[kind]), moves_first=moves_first)
+        before = state_of(descent)
+        assert walk_first(descent, set(), steps=1) == [heeds and moves_first]
+        assert same_bits(state_of(descent), before) is not (heeds and moves_first)
+
+
 def test_thin_matrices_have_the_rate_of_the_layer_that_they_move(make_model: MakeModel) -> None:
     lora = LoraPlan(rank=2, alpha=4.0, on="all")
     plan = replace(PLAN, layers=Layers(num_frozen=4, decay=0.5), regularize=Regularize(lora=lora))

@@ -21,6 +21,7 @@ from bertworks.training.health import (
     Rollback,
     Verdict,
     judge,
+    limits,
 )
 
 SPIKE = 3.0
@@ -98,6 +99,17 @@ def test_a_small_loss_may_rise_to_its_multiple() -> None:
     _, health = live([0.01] * NUM_UNJUDGED)
     assert acts(live([SPIKE * LEAST_AVERAGE - 0.1], health=health)[0]) == ["update"]
     assert acts(live([SPIKE * LEAST_AVERAGE + 0.1], health=health)[0]) == ["skip"]
+
+
+@given(st.lists(st.floats(0.01, 20.0), min_size=1, max_size=40), st.floats(0.01, 200.0))
+def test_limits_tell_before_a_step_what_its_judge_will_say(
+    losses: list[float], last: float
+) -> None:
+    _, health = live(losses)
+    verdict, _ = judge(health, 99, {"fill_mask": last}, norm=1.0, spike=SPIKE)
+    is_above = last > limits(health, SPIKE).get("fill_mask", math.inf)
+    assert is_above is (verdict.act != "update")
+    assert limits(health, 0.0) == {}
 
 
 def test_without_a_limit_every_finite_loss_is_learned_from() -> None:

@@ -5,7 +5,7 @@ import math
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +26,7 @@ from bertworks.core.settings import Ramp
 from bertworks.data.loader import Batches
 from bertworks.model.weights import read_tensors
 from bertworks.tasks.task import TaskModel
+from bertworks.training import loop
 from bertworks.training.descent import Descent
 from bertworks.training.health import MOST_BAD_IN_A_ROW
 from bertworks.training.log import read_log
@@ -540,6 +541,69 @@ def test_a_step_that_is_not_finite_changes_neither_weights_nor_momentum(
     field = "next_sentence" if where == "loss" else "gradient_norm"
     assert steps[2][field] in (str(poison), str(abs(poison)))
     assert capsys.readouterr().err.count("warning: step 3 is skipped") == 1
+
+
+class Leaping(nn.Module):
+    """A model whose loss is many times itself at chosen steps, though finite."""
+
+    def __init__(self, model: nn.Module, steps: Collection[int]) -> None:
+        super().__init__()
+        self.model, self.steps, self.num_calls = model, steps, 0
+
+    def forward(self, batch: Batch) -> Weights:
+        self.num_calls += 1
+        losses = self.model(batch)
+        factor = 50.0 if self.num_calls in self.steps else 1.0
+        return {name: loss * factor for name, loss in losses.items()}
+
+
+@pytest.fixture
+def moving_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a CPU do as a GPU does: move before anybody knows what a step measured."""
+
+    def descend(model: nn.Module, plan: TrainingPlan, *, moves_first: bool) -> Descent:
+        assert not moves_first
+        return Descent(model, plan, moves_first=True)
+
+    monkeypatch.setattr(loop, "Descent", descend)
+
+
+def bits_of(run: Run) -> dict[str, bytes]:
+    """Return the log, and the newest checkpoint but for the times in it."""
+    newest = whole_checkpoints(run.folder)[-1]
+    return {path.name: path.read_bytes() for path in (run.log, *newest.glob("*.safetensors"))}
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda model: model,
+        lambda model: Poisoned(model, {3: math.nan, 26: math.inf}, where="gradient"),
+        lambda model: Poisoned(model, {2: math.inf, 5: -math.inf}, where="loss"),
+        lambda model: Leaping(model, {23, 27}),
+        lambda model: Leaping(model, range(73, 79)),
+    ],
+    ids=["never", "gradient", "loss", "spikes", "rollback"],
+)
+def test_who_moves_before_the_losses_are_known_ends_in_the_same_bits(
+    bad: Callable[[nn.Module], nn.Module],
+    optimizer: Any,
+    request: pytest.FixtureRequest,
+    make_model: MakeModel,
+    make_batches: MakeBatches,
+    make_run: MakeRun,
+    machine: Machine,
+) -> None:
+    plan = replace(PLAN, steps=90, optimizer=optimizer, spike=5.0, checkpoint_every=10)
+    runs = [make_run("asking"), make_run("moving")]
+    train(bad(make_model(dropout=0.1)), make_batches(), plan, run=runs[0], machine=machine)
+    request.getfixturevalue("moving_first")
+    train(bad(make_model(dropout=0.1)), make_batches(), plan, run=runs[1], machine=machine)
+    asked, moved = map(bits_of, runs)
+    assert asked == moved
+    is_bad = any("skipped" in entry for entry in read_log(runs[1].folder))
+    assert is_bad is ("never" not in request.node.callspec.id)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)

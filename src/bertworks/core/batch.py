@@ -84,7 +84,10 @@ class Layout:
 
     def to(self, device: torch.device) -> Self:
         """Return the layout with its starts on a device."""
-        return replace(self, starts=sent(self.starts, device))
+        there = replace(self, starts=sent(self.starts, device))
+        if device.type == "cuda" and there.longest <= LONGEST_TILE:
+            _ = there.tiles  # found here, while the device has other work
+        return there
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,8 +20,9 @@ from bertworks.training.run import Counters, Run, state_of
 class Descent:
     """A model with all that a checkpoint keeps of its learning."""
 
-    def __init__(self, model: nn.Module, plan: TrainingPlan) -> None:
+    def __init__(self, model: nn.Module, plan: TrainingPlan, *, moves_first: bool = False) -> None:
         self.model = model
+        self.moves_first = moves_first  # where it can: before what a step measured is known
         asked = plan.regularize
         pretrained = _pretrained(model, plan) if asked.needs_pretrained else None
         self.mixout = _mixout(model, plan, pretrained)
@@ -54,6 +56,20 @@ class Descent:
             yield
         if self.lora:
             self.lora.pull_back()
+
+    def step_unless(self, is_bad: Tensor, rate: float, *, number: int) -> bool:
+        """Move the weights unless the device finds that they must stay; tell if it can be told so.
+
+        Nobody waits for its answer, so that it has work until what it measured is known.
+        """
+        heeds = getattr(self.optimizer, "_step_supports_amp_scaling", False)
+        if not (heeds and self.moves_first) or self.pull or self.lora or self.average:
+            return False
+        optimizer: Any = self.optimizer
+        optimizer.found_inf = is_bad.float()  # as torch's own scaler of gradients tells it
+        self.step(rate, number=number)
+        optimizer.found_inf = None
+        return True
 
     def step(self, rate: float, *, number: int) -> None:
         """Move the weights along their gradients, for the step of this number."""

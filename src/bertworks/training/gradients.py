@@ -1,7 +1,9 @@
 """The gradient of a step: forward, backward, added up over its parts and processes, clipped."""
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import reduce
+from operator import add
 from typing import Any
 
 import torch
@@ -14,6 +16,37 @@ from bertworks.core.seeds import derive
 from bertworks.training.passes import Losses, Passes
 from bertworks.training.plan import TrainingPlan
 from bertworks.training.sharding import is_sharded
+
+
+class Measured:
+    """The mean losses of a step and the length of its gradient, on their way from the device."""
+
+    def __init__(self, norm: Tensor, parts: Sequence[Losses], crew: Crew) -> None:
+        self._crew = crew
+        self._names = list(parts[0]) if parts else []
+        means = [reduce(add, (part[name].double() for part in parts)) for name in self._names]
+        self._numbers = torch.stack([norm.double(), *means])
+        # Whoever reads them need not wait for what the device is given after this.
+        self._here = self._numbers.to("cpu", non_blocking=True)
+        self._are_here = torch.cuda.Event() if norm.is_cuda else None
+        if self._are_here:
+            self._are_here.record()
+
+    def is_bad(self, limits: Mapping[str, float]) -> Tensor:
+        """Tell on the device whether one is not finite, or a loss is above its limit."""
+        found = ~self._numbers.isfinite().all()
+        for place, name in enumerate(self._names, start=1):
+            if name in limits:
+                found = found | (self._numbers[place] > limits[name])
+        return found
+
+    def read(self) -> tuple[dict[str, float], float]:
+        """Wait for them; return the losses, those of all processes, and the length."""
+        with self._crew.in_time():
+            if self._are_here:
+                self._are_here.synchronize()
+            length, *means = self._here.tolist()
+            return dict(zip(self._names, self._crew.sum(means), strict=True)), length
 
 
 class Gradients:
@@ -32,17 +65,18 @@ class Gradients:
         *,
         share: float,
         weights: AbstractContextManager[None],
-        meanwhile: Callable[[], None],
-    ) -> tuple[dict[str, float], float]:
+    ) -> Measured:
         """Leave a step's gradient in the model; return its mean losses, and its length unclipped.
 
-        The parts are seen with `weights`, which are lent for that time. The device is asked once,
-        when all its work is on the way, and `meanwhile` is done while it computes.
+        The parts are seen with `weights`, which are lent for that time. Nothing waits for the
+        device here: its work is on the way, and what it measures can be read later.
         """
         with self._crew.in_time():
             passes = Passes(self._model, self._plan, self._machine, share=share)
             found = self._backward(passes, parts, step, weights) if parts else []
-            return self._clip_and_measure(found, meanwhile)
+            norm: Any = nn.utils.clip_grad_norm_(self._model.parameters(), self._plan.clip)
+            norm = norm.full_tensor() if is_sharded(norm) else norm
+            return Measured(norm, found, self._crew)
 
     def _backward(
         self,
@@ -67,16 +101,3 @@ class Gradients:
         own = [p.grad for p in self._model.parameters() if p.grad is not None]
         self._crew.add_up([gradient for gradient in own if not is_sharded(gradient)])
         return [{name: loss for name, loss in one.items() if totals[name]} for one in found]
-
-    def _clip_and_measure(
-        self, found: list[Losses], meanwhile: Callable[[], None]
-    ) -> tuple[dict[str, float], float]:
-        norm: Any = nn.utils.clip_grad_norm_(self._model.parameters(), self._plan.clip)
-        norm = norm.full_tensor() if is_sharded(norm) else norm
-        known: list[Tensor] = [norm, *(loss for part in found for loss in part.values())]
-        on_the_way = torch.stack([one.double() for one in known])
-        meanwhile()
-        length, *numbers = on_the_way.tolist()
-        names = list(found[0]) if found else []
-        means = [sum(numbers[place :: len(names)]) for place in range(len(names))]
-        return dict(zip(names, self._crew.sum(means), strict=True)), length

@@ -94,6 +94,12 @@ def judge(
     return GOOD, _remember(health, losses)
 
 
+def limits(health: Health, spike: float) -> dict[str, float]:
+    """Return up to where the losses of the next step are learned from; others have no limit."""
+    known = (name for name, count in health.num_seen.items() if count >= NUM_UNJUDGED and spike)
+    return {name: spike * max(health.averages[name], LEAST_AVERAGE) for name in known}
+
+
 def _skipping(health: Health, **changes: Any) -> Health:
     return replace(health, num_skipped=health.num_skipped + 1, **changes)
 
@@ -128,11 +134,10 @@ def _skip(health: Health, step: int, reason: str) -> Verdict:
 
 def _find_spike(health: Health, losses: Mapping[str, float], spike: float) -> str:
     """Say which loss is far above its average, in words; an empty string: none is."""
+    highest = limits(health, spike)
     for name, loss in losses.items():
-        average = health.averages.get(name, math.inf)
-        is_known = health.num_seen.get(name, 0) >= NUM_UNJUDGED
-        if spike and is_known and loss > spike * max(average, LEAST_AVERAGE):
-            return f"its {name} loss is {loss:.2f}, its average {average:.2f}"
+        if loss > highest.get(name, math.inf):
+            return f"its {name} loss is {loss:.2f}, its average {health.averages[name]:.2f}"
     return ""
 
 

@@ -18,7 +18,7 @@ from bertworks.data.loader import Ahead, Batches, load
 from bertworks.training.average import applied
 from bertworks.training.descent import Descent
 from bertworks.training.gradients import Gradients
-from bertworks.training.health import Health, Verdict, judge
+from bertworks.training.health import Health, Verdict, judge, limits
 from bertworks.training.pace import Pace
 from bertworks.training.plan import Evaluation, TrainingPlan
 from bertworks.training.run import Counters, Run
@@ -59,15 +59,18 @@ def train(
         for step, parts, fetch_next in steps:
             rate = plan.lr * pace.rate(step)
             descent.freeze(step)
-            losses, norm = gradients.compute(
+            measured = gradients.compute(
                 [] if at.health.leaves_out(step) else parts,
                 step,
                 share=pace.share(step),
                 weights=descent.lent(step),
-                meanwhile=fetch_next,
             )
+            is_bad = measured.is_bad(limits(at.health, plan.spike))
+            has_moved = descent.step_unless(is_bad, rate, number=step)
+            fetch_next()
+            losses, norm = measured.read()
             verdict, health = judge(at.health, step, losses, norm=norm, spike=plan.spike)
-            if verdict.act == "update":
+            if verdict.act == "update" and not has_moved:
                 descent.step(rate, number=step)
             descent.forget_gradients()
             at = replace(at, step=step, health=health)
@@ -79,13 +82,11 @@ def train(
             )
             meter.advance(note=f"loss {sum(losses.values()):.3f}{pace.note()}")
             if verdict.act == "go back":
-                at = _go_back(saver, descent, health)
-                meter.advance(at.step - step)
+                at = _go_back(saver, descent, health, meter)
                 continue
             is_last = pace.is_last(step)
             if evaluate and _is_due(step, plan.evaluate_every, is_last):
-                with pace.timing("evaluation"), applied(descent.average):
-                    at = _keep_best(saver, model, at, evaluate(step))
+                at = _score(saver, descent, at, evaluate, pace)
                 is_last = is_last or plan.gives_up(step, best_step=at.best_step)
             # Asked once, for a signal may come at any time, and to any of the processes.
             signal_number = int(crew.largest(stop[0] if stop else 0))
@@ -103,7 +104,9 @@ def _begin(model: nn.Module, plan: TrainingPlan, run: Run, machine: Machine) -> 
     if plan.sharding == "full" and run.crew.size > 1:
         shard(model, run.crew, machine.device)
         run.write_together()
-    return Descent(model, plan)
+    # A GPU that is asked before it is told to move has nothing to do until it is told.
+    moves_first = machine.device.type == "cuda" and run.crew.size == 1
+    return Descent(model, plan, moves_first=moves_first)
 
 
 def _agreed(evaluate: Evaluate, model: nn.Module, crew: Crew) -> Evaluate:
@@ -155,24 +158,31 @@ def _steps(
                     break
 
 
-def _go_back(saver: Saver, descent: Descent, health: Health) -> Counters:
+def _go_back(saver: Saver, descent: Descent, health: Health, meter: Meter) -> Counters:
     new = health.rollbacks[-1]
     saver.wait()
     at = descent.go_back(saver.run, before=new.first)
     left_out = f"steps {new.first} to {new.last} are left out"
     say(f"warning: back to step {at.step}; {left_out}: {new.reason}")
+    meter.advance(at.step - new.last)
     return replace(at, health=replace(at.health, rollbacks=health.rollbacks))
 
 
-def _keep_best(saver: Saver, model: nn.Module, at: Counters, evaluation: Evaluation) -> Counters:
-    saver.run.record({"step": at.step, "evaluation": evaluation.metrics})
-    shown = ", ".join(f"{name} {value:.4f}" for name, value in evaluation.metrics.items())
-    say(f"after step {at.step}: {shown}")
-    if evaluation.score is None or not evaluation.score > at.best_score:  # nor if it is no number
-        return at
-    with whole(model):
-        saver.save_best(dict(model.named_parameters()), at.step)
-    return replace(at, best_step=at.step, best_score=evaluation.score)
+def _score(
+    saver: Saver, descent: Descent, at: Counters, evaluate: Evaluate, pace: Pace
+) -> Counters:
+    """Score the model, or the average of its weights, and keep what is the best so far."""
+    with pace.timing("evaluation"), applied(descent.average):
+        evaluation = evaluate(at.step)
+        saver.run.record({"step": at.step, "evaluation": evaluation.metrics})
+        shown = ", ".join(f"{name} {value:.4f}" for name, value in evaluation.metrics.items())
+        say(f"after step {at.step}: {shown}")
+        score = evaluation.score
+        if score is None or not score > at.best_score:  # nor if it is no number
+            return at
+        with whole(descent.model):
+            saver.save_best(dict(descent.model.named_parameters()), at.step)
+        return replace(at, best_step=at.step, best_score=score)
 
 
 def _record(saver: Saver, entry: dict[str, Any], *, parts: list[Batch], verdict: Verdict) -> None:

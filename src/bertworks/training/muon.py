@@ -25,7 +25,13 @@ USUAL_STEP = 0.2
 
 
 class Muon(torch.optim.Optimizer):
-    """Muon for the matrices of the blocks, and another optimizer for all else."""
+    """Muon for the matrices of the blocks, and another optimizer for all else.
+
+    Told `found_inf`, as torch's fused ones are, a step changes nothing where it is 1.
+    """
+
+    found_inf: Tensor | None = None  # on the device of what is moved
+    _step_supports_amp_scaling = True
 
     def __init__(
         self,
@@ -40,7 +46,7 @@ class Muon(torch.optim.Optimizer):
             for count in sorted(set(matrices.values()))
         ]
         super().__init__(groups, {"lr": lr, "weight_decay": weight_decay})
-        self.others = others
+        self.others: Any = others
         # From outside they are one: a rate that is set is set for both, and so is the memory.
         self.param_groups += others.param_groups
         others.state = self.state
@@ -56,19 +62,29 @@ class Muon(torch.optim.Optimizer):
             for weights in alike.values():
                 self._move(weights, group)
         self.others.param_groups = [g for g in self.param_groups if "num_stacked" not in g]
+        self.others.found_inf = self.found_inf
         self.others.step()
 
     def _move(self, weights: list[Tensor], group: dict[str, Any]) -> None:
         """Move matrices of one shape, all in one batch of products."""
-        gradients = [weight.grad for weight in weights if weight.grad is not None]
         memory = [self._momentum(weight) for weight in weights]
+        # A gradient that is what is remembered leaves the memory as it is.
+        gradients = [self._unless_bad(w.grad, m) for w, m in zip(weights, memory, strict=True)]
         torch._foreach_lerp_(memory, gradients, 1 - MOMENTUM)
         ahead = torch._foreach_lerp(gradients, memory, MOMENTUM)  # Nesterov's look ahead
         stacked = torch.stack(ahead).unflatten(1, (group["num_stacked"], -1)).flatten(0, 1)
         moves = orthogonalize(stacked).view(len(weights), *weights[0].shape).to(weights[0].dtype)
         length = USUAL_STEP * math.sqrt(max(stacked.shape[1:]))
-        torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
+        shrunk = moves.new_full((), 1 - group["lr"] * group["weight_decay"])
+        torch._foreach_mul_(weights, self._unless_bad(shrunk, 1.0))
+        moves = self._unless_bad(moves, 0.0)
         torch._foreach_add_(weights, list(moves.unbind()), alpha=-group["lr"] * length)
+
+    def _unless_bad(self, usual: Any, instead: Any) -> Any:
+        """Return what a step takes, or instead of it what changes nothing."""
+        if self.found_inf is None:
+            return usual
+        return torch.where(self.found_inf > 0, instead, usual)
 
     def _momentum(self, weight: Tensor) -> Tensor:
         state = self.state[weight]
