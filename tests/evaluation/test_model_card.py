@@ -83,6 +83,14 @@ def test_the_card_says_all_that_a_reader_must_know() -> None:
     assert "| model | – |" not in page  # what was left out of a command says nothing
 
 
+def test_a_model_that_is_kept_beside_its_base_names_it() -> None:
+    compared = {name: value for name, value in COMPARED.items() if name != "precision"}
+    page = make(compared={"base": "little-en", **compared})
+    assert "kept as how far they are from those of little-en, and opened together" in page
+    assert "None" not in page
+    assert "| mean cosine | 0.9998 |" in page
+
+
 def test_a_model_that_is_its_own_run_has_one_command() -> None:
     page = make(model=MODEL | {"sha256": "aa"})
     assert "made of it" not in page

@@ -105,6 +105,19 @@ def test_a_sample_of_a_sorted_file_has_all_its_labels_and_stays_when_rows_are_ad
     assert sample(lines, None) == lines
 
 
+def test_a_sample_has_every_label_and_is_else_the_same() -> None:
+    lines = [f"row {number}" for number in range(200)]
+    labels = ["often"] * 198 + ["once", "again"]
+    few = sample(lines, 8, labels=labels)
+    assert {"row 198", "row 199"} <= set(few)
+    assert len(few) == 8
+    assert len(set(few) & set(sample(lines, 8))) >= 6
+    usual = sample(lines, 190)
+    assert sample(lines, 190, labels=["a" if line in usual else "b" for line in lines]) != usual
+    assert sample(lines, 190, labels=["a", "b"] * 100) == usual
+    assert len(sample(lines, 2, labels=list(map(str, range(200))))) == 2
+
+
 def test_parts_are_written_once(data: Path, tmp_path: Path) -> None:
     made = write_parts(TASK, "label", data=data, out=tmp_path / "out")
     (data / "set" / "a.tsv").unlink()

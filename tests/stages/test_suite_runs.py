@@ -93,7 +93,7 @@ def test_what_a_reader_of_the_scores_must_know_is_written_with_them(
     assert told["scores"]["dev"] == [{"accuracy": 0.75}, {"accuracy": 0.5}]
     assert told["remarks"] == [
         "trained on 4 of 15 examples, chosen by a hash",
-        "2 rows were set aside",
+        "set aside: 2 rows",
         "3 rows of test not scored",
         "2 of 3 seeds collapsed",
         "1 of them came apart and are in no mean",

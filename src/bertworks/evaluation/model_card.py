@@ -115,10 +115,13 @@ class ModelCard:
         if self.compared is None:
             return
         yield Heading("Weights")
-        yield Text(
-            f"They are kept in {self.compared['precision']} and opened in single precision. Beside "
-            "the model that they were made of:"
-        )
+        kept = f"They are kept in {self.compared.get('precision')} and opened in single precision."
+        if base := self.compared.get("base"):
+            kept = (
+                f"They are kept as how far they are from those of {base}, and opened together with "
+                "that, in single precision."
+            )
+        yield Text(f"{kept} Beside the model that they were made of:")
         told = self.compared.items()
         rows = [
             (name.replace("_", " "), f"{value:.6g}")

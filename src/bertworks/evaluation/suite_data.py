@@ -44,7 +44,8 @@ def write_parts(
             for name, part in parts.items()
         }
         whole = len(lines.get("train", ()))
-        lines["train"] = sample(lines.get("train", []), limit)
+        labels = [getattr(example, "label", None) for example in parts.get("train", ())]
+        lines["train"] = sample(lines.get("train", []), limit, labels=labels)
         for name, part in lines.items():
             (out / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in part), "utf-8")
         quarantine.write(out)
@@ -56,9 +57,17 @@ def write_parts(
     return PartFiles(files, told["counts"], told["bad_rows"], told["left_out"])
 
 
-def sample(lines: Sequence[str], limit: int | None) -> list[str]:
-    """Return as many lines as asked for, in order, chosen by their hash: files may be sorted."""
-    chosen = sorted(range(len(lines)), key=lambda place: derive(0, lines[place]))[:limit]
+def sample(
+    lines: Sequence[str], limit: int | None, *, labels: Sequence[Any] | None = None
+) -> list[str]:
+    """Return as many lines as asked for, in order, chosen by their hash: files may be sorted.
+
+    Of each label one is taken before all else, since what is never learned cannot be scored.
+    """
+    order = sorted(range(len(lines)), key=lambda place: derive(0, lines[place]))
+    firsts = {labels[place]: place for place in reversed(order)} if labels else {}
+    ahead = set(firsts.values())
+    chosen = sorted(order, key=lambda place: place not in ahead)[:limit]
     return [lines[place] for place in sorted(chosen)]
 
 

@@ -237,7 +237,7 @@ def _remarks(parts: PartFiles, seeds: Sequence[SeedScores], *, apart: int) -> tu
     whole = f"{taken + left_out:,} examples, chosen by a hash"
     remarks = [
         f"trained on {taken:,} of {whole}" if left_out else "",
-        f"{parts.num_bad} rows were set aside" if parts.num_bad else "",
+        f"set aside: {rows_of(parts.num_bad)}" if parts.num_bad else "",
         f"{rows_of(not_scored)} of test not scored" if not_scored else "",
         f"{collapsed} of {len(seeds) + apart} seeds collapsed" if collapsed else "",
         f"{apart} of them came apart and are in no mean" if apart else "",
