@@ -2,6 +2,7 @@
 
     python benchmarks/own_encoder.py en --corpus CORPUS --public SETS --out OUT
     python benchmarks/own_encoder.py en --corpus CORPUS --out OUT --until shards
+    python benchmarks/own_encoder.py en-mini --corpus CORPUS --public SETS --out OUT
     python benchmarks/own_encoder.py zh --corpus CORPUS --public SETS --out OUT --rehearse
     python benchmarks/own_encoder.py zh --out OUT --print
 
@@ -20,7 +21,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,23 +67,33 @@ class Language:
     """What an encoder of one language learns from, and by what it is judged."""
 
     texts: tuple[str, ...]
-    cleaning: Words
-    tokenizing: Words
     suites: Mapping[str, Suite]
-    learns_vectors: bool
+    cleaning: Words = ()
+    tokenizing: Words = ()
+    computing: Words = ()  # where the network learns
+    rate: float = 1e-4  # of fine-tuning; small networks want more
+    learns_vectors: bool = True
 
 
+ENGLISH = Language(
+    texts=("en-wiki", "en-books"),
+    suites={
+        "glue": Suite("glue", ("cola", "sst2", "mrpc", "qnli")),
+        "few": Suite("glue", ("stsb", "rte"), ("--epochs", 10)),
+        "squad": Suite("squad", ("squad1",)),
+    },
+)
 LANGUAGES = {
-    "en": Language(
-        texts=("en-wiki", "en-books"),
-        cleaning=(),
-        tokenizing=(),
+    "en": ENGLISH,
+    "en-mini": replace(
+        ENGLISH,
         suites={
-            "glue": Suite("glue", ("cola", "sst2", "mrpc", "qnli")),
+            "small": Suite("glue", ("cola", "mrpc")),
             "few": Suite("glue", ("stsb", "rte"), ("--epochs", 10)),
-            "squad": Suite("squad", ("squad1",)),
+            "large": Suite("glue", ("sst2", "qnli"), ("--epochs", 2)),
         },
-        learns_vectors=True,
+        computing=("--precision", "bf16"),
+        rate=3e-4,
     ),
     "zh": Language(
         texts=("zh-wiki",),
@@ -126,6 +137,7 @@ def steps_of(language: str, asked: argparse.Namespace) -> dict[str, Step]:
     chosen, encoder, recipe = LANGUAGES[language], f"bertworks-{language}", f"encoder-{language}"
     texts = [f"corpus/{name}" for name in chosen.texts]
     by_recipe, quietly = ("--recipe", recipe), ("--resume", "auto")
+    learning = (*by_recipe, *chosen.computing, *quietly)
     rounded = ("--to", "bertworks", "--precision", "int8")
     steps = {
         "documents": Step(("clean", *texts, *chosen.cleaning)),
@@ -136,26 +148,27 @@ def steps_of(language: str, asked: argparse.Namespace) -> dict[str, Step]:
             ("tokenize", "documents", "--tokenizer", "tokenizer", *chosen.tokenizing),
             ("tokenizer",),
         ),
-        "run": Step(("pretrain", "shards", *by_recipe, *quietly), ("shards",), tiny=TINY_NETWORK),
+        "run": Step(("pretrain", "shards", *learning), ("shards",), tiny=TINY_NETWORK),
         encoder: Step(("export", "--model", "run", *rounded), ("run",)),
     }
-    scoring = ("--seeds", asked.seeds, "--at-once", asked.at_once, *quietly)
-    tuning = ("--lr", 1e-4, "--finetune", "dropout=0.1", *scoring)
+    scoring = ("--seeds", asked.seeds, "--at-once", asked.at_once, *chosen.computing, *quietly)
+    tuning = ("--lr", chosen.rate, "--finetune", "dropout=0.1", *scoring)
     for name, suite in chosen.suites.items():
         sets = ("evaluate", "--suite", suite.name, "--data", "public", "--model", encoder)
         words = (*sets, "--only", *suite.tasks, *suite.words, *tuning)
         marks = tuple(f"{task}/result.json" for task in suite.tasks)
         steps[name] = Step(words, (encoder,), FEW_EXAMPLES, marks)
     if chosen.learns_vectors:
-        steps |= vector_steps(encoder)
+        steps |= vector_steps(encoder, chosen.computing)
     return steps | card_steps(encoder, tuple(chosen.suites), steps)
 
 
-def vector_steps(encoder: str) -> dict[str, Step]:
+def vector_steps(encoder: str, computing: Words) -> dict[str, Step]:
     """Return what makes vectors of an encoder: sentences alone first, then pairs of three kinds."""
     pairs, beside = f"{encoder}-embed", ("--to", "bertworks", "--base", encoder)
     alone = ("--task", "embed", "--train", "alone/pairs.jsonl", "--dev", "lessons/sts-dev.jsonl")
     few = ("--per-document", 1)
+    learning = (*THIN, *SHORT, *computing, "--resume", "auto")
     simcse = ("finetune", "--recipe", "simcse", "--model", encoder, *alone, "--pooling", "mean")
     kinds = ("finetune", "--model", "simcse", "--tasks", f"lessons/{KINDS}")
     return {
@@ -163,10 +176,8 @@ def vector_steps(encoder: str) -> dict[str, Step]:
             ("pairs", "documents", "--kind", "sentences", "--per-document", 8), ("documents",), few
         ),
         "neighbours": Step(("pairs", "documents", "--per-document", 8), ("documents",), few),
-        "simcse": Step((*simcse, *THIN, *SHORT, "--resume", "auto"), (encoder, "alone", "lessons")),
-        "vectors": Step(
-            (*kinds, *THIN, *SHORT, "--resume", "auto"), ("simcse", "neighbours", "lessons")
-        ),
+        "simcse": Step((*simcse, *learning), (encoder, "alone", "lessons")),
+        "vectors": Step((*kinds, *learning), ("simcse", "neighbours", "lessons")),
         pairs: Step(("export", "--model", "vectors", *beside), ("vectors",)),
         "sts": Step(("evaluate", "--model", pairs, "--data", "lessons/sts-dev.jsonl"), (pairs,)),
     }

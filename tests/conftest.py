@@ -22,7 +22,7 @@ import torch
 
 import bertworks
 from bertworks.cli.main import main
-from bertworks.core.device import Machine
+from bertworks.core.device import Machine, cpu_runs_bf16
 from bertworks.model.config import STYLES, EncoderConfig
 from bertworks.tasks.task import Task, TaskModel
 from bertworks.tokenizer.learn import learn_byte_bpe, learn_unigram, learn_wordpiece
@@ -89,6 +89,13 @@ def one_thread() -> None:
 def denormal_numbers() -> None:
     """Give each test numbers of all sizes again: preparing a device flushes the smallest ones."""
     torch.set_flush_denormal(False)
+
+
+@pytest.fixture(scope="session")
+def half_precision() -> None:
+    """Leave out what a CPU without bf16 never does; some announce it and die of it."""
+    if not cpu_runs_bf16():
+        pytest.skip("this CPU cannot multiply in bf16")
 
 
 @pytest.fixture(scope="session")

@@ -5,9 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from bertworks.core.crew import Crew
+from bertworks.core.device import prepare
 from bertworks.core.errors import UsageError
+from bertworks.data.neighbors import count_neighbors
 from bertworks.data.shards import Shards
-from bertworks.stages.pretrain_model import config_of, learner_of, objectives_of
+from bertworks.model.first_vectors import begin_counted
+from bertworks.stages.pretrain_model import config_of, knowing_of, learner_of, objectives_of
 from bertworks.stages.setting_groups import DropoutSettings
 from bertworks.stages.settings import PretrainSettings
 from bertworks.tokenizer.tokenizer import Tokenizer
@@ -42,6 +46,43 @@ def test_what_is_drawn_fits_the_shards_and_the_seed(shards: Path) -> None:
     )
     assert first.equal(again)
     assert not first.equal(other)
+
+
+@pytest.mark.parametrize("objectives", [("fill_mask",), ("replaced_token", "fill_mask")])
+def test_counted_pieces_begin_with_what_stands_near_them(
+    objectives: tuple[str, ...], shards: Path
+) -> None:
+    opened, tokenizer = Shards.open(shards), Tokenizer.open(shards / "tokenizer")
+    size = "electra-1x64" if "replaced_token" in objectives else "modern-1x64"
+    drawn = PretrainSettings(shards, out=Path("o"), size=size, longest=32, seed=3)
+    counted = replace(drawn, piece_vectors="counted")
+    config, machine = config_of(drawn, opened), prepare("cpu", precision="fp32")
+    assert knowing_of(drawn, opened, machine, Crew()) is None
+    learners = [
+        learner_of(
+            one,
+            config,
+            tokenizer,
+            objectives,
+            knowing=knowing_of(one, opened, machine, Crew()),
+        )
+        for one in (drawn, counted)
+    ]
+    before, after = (dict(learner.named_parameters()) for learner in learners)
+    moved = [name for name, value in before.items() if not value.equal(after[name])]
+    tables = [name for name in before if name.endswith("embeddings.pieces.weight")]
+    assert moved == tables  # of the generator too, where it has one of its own
+    counts = count_neighbors(opened, device=machine.device)
+    for table in tables:
+        assert after[table].equal(begin_counted(before[tables[0]], counts, seed=3))
+
+
+def test_counting_is_not_for_a_model_that_has_learned(shards: Path, classifier: Path) -> None:
+    settings = PretrainSettings(
+        shards, out=Path("o"), model=classifier, longest=32, piece_vectors="counted"
+    )
+    machine = prepare("cpu", precision="fp32")
+    assert knowing_of(settings, Shards.open(shards), machine, Crew()) is None
 
 
 def test_a_difference_needs_two_networks(shards: Path) -> None:

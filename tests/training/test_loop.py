@@ -561,9 +561,9 @@ class Leaping(nn.Module):
 def moving_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a CPU do as a GPU does: move before anybody knows what a step measured."""
 
-    def descend(model: nn.Module, plan: TrainingPlan, *, moves_first: bool) -> Descent:
+    def descend(model: nn.Module, plan: TrainingPlan, *, moves_first: bool, **how: Any) -> Descent:
         assert not moves_first
-        return Descent(model, plan, moves_first=True)
+        return Descent(model, plan, moves_first=True, **how)
 
     monkeypatch.setattr(loop, "Descent", descend)
 

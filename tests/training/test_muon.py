@@ -78,7 +78,7 @@ def test_singular_values_are_drawn_near_to_one_and_directions_stay(
     shape: tuple[int, int, int],
 ) -> None:
     matrices = draw(*shape)
-    made = orthogonalize(matrices)
+    made = orthogonalize(matrices, in_half=False)
     before, after = torch.linalg.svdvals(matrices), torch.linalg.svdvals(made)
     assert bool(((after > 0.4) & (after < 1.4)).all())
     assert float((before.amax(-1) / before.amin(-1)).max()) > 2
@@ -87,8 +87,24 @@ def test_singular_values_are_drawn_near_to_one_and_directions_stay(
     assert float((turned - turned.diagonal(dim1=1, dim2=2).diag_embed()).abs().max()) < 1e-4
 
 
+def test_in_half_precision_the_directions_are_the_same(
+    make_model: Callable[..., TaskModel],
+) -> None:
+    matrices = draw(3, 9, 5)
+    whole = orthogonalize(matrices, in_half=False)
+    half = orthogonalize(matrices, in_half=True)
+    assert half.dtype == torch.bfloat16
+    assert torch.allclose(whole, half.float(), atol=0.05)
+    assert not whole.equal(half.float())
+    optimizers = [
+        make_optimizer(make_model(), lr=1.0, weight_decay=DECAY, name="muon", in_half=in_half)
+        for in_half in (True, False)
+    ]
+    assert [optimizer.in_half for optimizer in optimizers] == [True, False]
+
+
 def test_a_matrix_of_zeros_stays_a_number() -> None:
-    assert orthogonalize(torch.zeros(2, 3, 5)).equal(torch.zeros(2, 3, 5))
+    assert orthogonalize(torch.zeros(2, 3, 5), in_half=False).equal(torch.zeros(2, 3, 5))
 
 
 def test_the_matrices_of_the_blocks_and_no_others_are_muons(

@@ -1,6 +1,6 @@
 """Attention over texts that lie end to end: the only module that knows kernels."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
@@ -12,6 +12,8 @@ from bertworks.core.batch import Layout
 from bertworks.model.gpu_attention import UNSEEN, Look, attend_across_on_gpu, attend_on_gpu
 from bertworks.model.positions import Turn, rotate
 from bertworks.model.recall import Recall
+
+LONG_ENOUGH = 96  # tokens, for products in half precision to be quick on a CPU that learns
 
 
 @dataclass(frozen=True)
@@ -87,9 +89,6 @@ def attend(qkv: Tensor, sight: Sight | Recall, *, dropout: float = 0.0) -> Tenso
     """Let every token look at the tokens of its own text, [T, 3, H, K] -> [T, H, K]."""
     if isinstance(sight, Recall):
         return sight.attend(qkv)
-    if _learns_slowly(qkv):
-        with torch.autocast("cpu", enabled=False):
-            return attend(qkv.float(), sight, dropout=dropout).to(qkv.dtype)
     is_half = qkv.is_cuda and qkv.dtype in (torch.bfloat16, torch.float16)
     is_plain = sight.scores is None and sight.prefixes is None and sight.kept is None
     if is_half and is_plain:
@@ -118,10 +117,6 @@ class Across:
         """Let every token look at the text that is read, [T, H, K] -> [T, H, K]."""
         if q.is_cuda and q.dtype in (torch.bfloat16, torch.float16):
             return attend_across_on_gpu(q, self.kv, self.readers, self.read, dropout=dropout)
-        if _learns_slowly(q):
-            with torch.autocast("cpu", enabled=False):
-                whole = replace(self, kv=self.kv.float())
-                return whole.attend(q.float(), dropout=dropout).to(q.dtype)
         own, others = ([n * pair[side] for n, *pair in self._runs] for side in (0, 1))
         parts = zip(q.split(own), *(x.split(others) for x in self.kv.unbind(1)), strict=True)
         gathered = []
@@ -237,11 +232,6 @@ def plain_weights(q: Tensor, k: Tensor, sight: Sight) -> list[Tensor]:
     return found
 
 
-def _learns_slowly(vectors: Tensor) -> bool:
-    """Tell whether a CPU would go back through small products in half precision, which is slow."""
-    return vectors.requires_grad and vectors.dtype == torch.bfloat16 and not vectors.is_cuda
-
-
 def _scores(sight: Sight, texts: slice, length: int, *, like: Tensor) -> Tensor | None:
     """Return what is added to the scores of texts of a length, -inf where a token may not look."""
     scores = None if sight.scores is None else sight.scores[:, :length, :length]
@@ -263,8 +253,16 @@ def _attend_rectangle(
     """Attend within rectangles, [..., length, K].
 
     With dropout the library's own way looks for rows that are masked whole, which a text never has.
+    On a CPU it goes back slowly in half precision; the formula does so through small products only,
+    which are learned in single precision.
     """
-    if not dropout:
+    is_slow = q.requires_grad and q.dtype == torch.bfloat16 and not q.is_cuda
+    if is_slow and k.shape[-2] < LONG_ENOUGH:
+        with torch.autocast("cpu", enabled=False):
+            whole = (x.float() for x in (q, k, v))
+            scores = None if scores is None else scores.float()
+            return _attend_rectangle(*whole, scores=scores, dropout=dropout).to(q.dtype)
+    if not dropout and not is_slow:
         return functional.scaled_dot_product_attention(q, k, v, attn_mask=scores)
     weights = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)
     if scores is not None:

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from bertworks.core.errors import ArtifactError
 from bertworks.core.progress import say
 from bertworks.core.seeds import derive
@@ -45,10 +48,20 @@ class Wanted:
         return make_task(name, **options)
 
 
-def draw_learner(config: EncoderConfig, wanted: Wanted) -> AnyLearner:
-    """Draw fresh networks for these objectives."""
+def draw_learner(
+    config: EncoderConfig, wanted: Wanted, *, knowing: Callable[[Tensor], Tensor] | None = None
+) -> AnyLearner:
+    """Draw fresh networks for these objectives; `knowing` makes more of the drawn table of pieces.
+
+    A generator begins with the same table.
+    """
     tasks = [wanted.task(name) for name in _own_objectives(wanted)]
-    return _assemble(TaskModel(config, tasks, seed=wanted.seed), wanted, _draw_generator)
+    model = TaskModel(config, tasks, seed=wanted.seed)
+    if knowing is not None:
+        table = model.encoder.embeddings.pieces.weight
+        with torch.no_grad():
+            table.copy_(knowing(table.detach()))
+    return _assemble(model, wanted, _draw_generator)
 
 
 def open_learner(

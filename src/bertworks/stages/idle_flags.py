@@ -39,6 +39,7 @@ def _asks_of_no_pairs(settings: PretrainSettings, config: EncoderConfig) -> bool
 
 # The settings that do nothing by themselves.
 OF_PRETRAIN = {
+    "piece_vectors": Companion("fresh weights, not to --model", lambda s, _: s.model is None),
     "short_share": Companion("--short-longest", lambda s, _: s.short_longest is not None),
     "causal_share": _objective("next_piece"),
     "split_share": Companion(

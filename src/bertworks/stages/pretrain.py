@@ -24,7 +24,7 @@ from bertworks.model.config import EncoderConfig
 from bertworks.serving.learners import AnyLearner, main_model, write_learner
 from bertworks.stages.idle_flags import say_idle
 from bertworks.stages.pretrain_data import corpus_batches
-from bertworks.stages.pretrain_model import config_of, learner_of, objectives_of
+from bertworks.stages.pretrain_model import config_of, knowing_of, learner_of, objectives_of
 from bertworks.stages.pretrain_plan import budget_of, plan_of
 from bertworks.stages.settings import PretrainSettings
 from bertworks.tokenizer.tokenizer import Tokenizer
@@ -115,7 +115,8 @@ def _make_ready(
     say_idle(settings, config)
     _warn_of_obstacle(config, tokenizer)
     weights = objectives_of(settings, config)
-    model = learner_of(settings, config, tokenizer, tuple(weights))
+    knowing = knowing_of(settings, shards, machine, crew)
+    model = learner_of(settings, config, tokenizer, tuple(weights), knowing=knowing)
     batches, held_out = corpus_batches(settings, shards, tuple(weights))
     plan = plan_of(settings, budget, weights)
     probe = _probe(settings, tokenizer, machine)

@@ -1,14 +1,22 @@
 """The model that a pre-training begins with: drawn by its size, or one that goes on."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import torch
+from torch import Tensor
+
+from bertworks.core.crew import Crew
+from bertworks.core.device import Machine
 from bertworks.core.errors import UsageError
 from bertworks.core.settings import Ramp
+from bertworks.data.neighbors import count_neighbors
 from bertworks.data.shards import Shards
 from bertworks.interop.hugging_face import open_folder
 from bertworks.interop.sentence_transformers import encoder_folder
 from bertworks.model.config import Dropout, EncoderConfig
+from bertworks.model.first_vectors import begin_counted
 from bertworks.serving.learners import AnyLearner, Wanted, draw_learner, open_learner
 from bertworks.stages.settings import PretrainSettings
 from bertworks.tasks.objectives import LEARNED_ALONE, WEIGHTS, read_objectives
@@ -58,8 +66,10 @@ def learner_of(
     config: EncoderConfig,
     tokenizer: Tokenizer,
     objectives: tuple[str, ...],
+    *,
+    knowing: Callable[[Tensor], Tensor] | None = None,
 ) -> AnyLearner:
-    """Draw the networks that learn, or open those of a model."""
+    """Draw the networks that learn, or open those of a model; `knowing` as `knowing_of` has it."""
     has_difference = settings.objective.shared_table == "generator"
     if has_difference:
         _refuse_difference(settings, objectives)
@@ -71,9 +81,28 @@ def learner_of(
         seed=settings.seed,
     )
     if settings.model is None:
-        return draw_learner(config, wanted)
+        return draw_learner(config, wanted, knowing=knowing)
     dropout = Dropout(**vars(settings.dropping))
     return open_learner(settings.model, tokenizer, wanted, dropout=dropout)
+
+
+def knowing_of(
+    settings: PretrainSettings, shards: Shards, machine: Machine, crew: Crew
+) -> Callable[[Tensor], Tensor] | None:
+    """Return what a drawn table of pieces is made into before the first step, if into anything."""
+    if settings.piece_vectors == "drawn" or settings.model is not None:
+        return None
+
+    def begin(drawn: Tensor) -> Tensor:
+        """Count once, so that all processes begin with the same bits."""
+        table = torch.zeros_like(drawn)
+        if crew.is_first:
+            counts = count_neighbors(shards, device=machine.device)
+            table = begin_counted(drawn, counts, seed=settings.seed)
+        crew.add_up([table])
+        return table
+
+    return begin
 
 
 def _refuse_difference(settings: PretrainSettings, objectives: tuple[str, ...]) -> None:

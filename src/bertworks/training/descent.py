@@ -20,7 +20,14 @@ from bertworks.training.run import Counters, Run, state_of
 class Descent:
     """A model with all that a checkpoint keeps of its learning."""
 
-    def __init__(self, model: nn.Module, plan: TrainingPlan, *, moves_first: bool = False) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        plan: TrainingPlan,
+        *,
+        moves_first: bool = False,
+        in_half: bool = False,  # whether the forward pass computes so
+    ) -> None:
         self.model = model
         self.moves_first = moves_first  # where it can: before what a step measured is known
         asked = plan.regularize
@@ -35,6 +42,7 @@ class Descent:
             lr=plan.lr,
             weight_decay=0.0 if self.pull else plan.weight_decay,
             adam=plan.adam,
+            in_half=in_half,
         )
         self.average = _average(model, plan)
         self.ladder = Ladder(model, plan.layers)

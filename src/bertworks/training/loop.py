@@ -106,7 +106,7 @@ def _begin(model: nn.Module, plan: TrainingPlan, run: Run, machine: Machine) -> 
         run.write_together()
     # A GPU that is asked before it is told to move has nothing to do until it is told.
     moves_first = machine.device.type == "cuda" and run.crew.size == 1
-    return Descent(model, plan, moves_first=moves_first)
+    return Descent(model, plan, moves_first=moves_first, in_half=machine.precision == "bf16")
 
 
 def _agreed(evaluate: Evaluate, model: nn.Module, crew: Crew) -> Evaluate:

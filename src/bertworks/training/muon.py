@@ -1,7 +1,8 @@
 """Muon: the step of a matrix, made orthogonal.
 
 torch.optim.Muon does the same, but computes in bf16 on every device, which kills some CPUs, and
-takes matrices that are stacked in one tensor for a single one; tests compare the two.
+takes matrices that are stacked in one tensor for a single one; tests compare the two. On a CPU
+ours computes in bf16 only where the forward pass does, which was tried before.
 """
 
 import math
@@ -40,7 +41,10 @@ class Muon(torch.optim.Optimizer):
         *,
         lr: float,
         weight_decay: float,
+        in_half: bool = False,
     ) -> None:
+        """Take matrices with how many are stacked in each; `in_half` is for a CPU that has bf16."""
+        self.in_half = in_half
         groups = [
             {"params": [m for m, own in matrices.items() if own == count], "num_stacked": count}
             for count in sorted(set(matrices.values()))
@@ -73,7 +77,8 @@ class Muon(torch.optim.Optimizer):
         torch._foreach_lerp_(memory, gradients, 1 - MOMENTUM)
         ahead = torch._foreach_lerp(gradients, memory, MOMENTUM)  # Nesterov's look ahead
         stacked = torch.stack(ahead).unflatten(1, (group["num_stacked"], -1)).flatten(0, 1)
-        moves = orthogonalize(stacked).view(len(weights), *weights[0].shape).to(weights[0].dtype)
+        moves = orthogonalize(stacked, in_half=self.in_half or stacked.is_cuda)
+        moves = moves.view(len(weights), *weights[0].shape).to(weights[0].dtype)
         length = USUAL_STEP * math.sqrt(max(stacked.shape[1:]))
         shrunk = moves.new_full((), 1 - group["lr"] * group["weight_decay"])
         torch._foreach_mul_(weights, self._unless_bad(shrunk, 1.0))
@@ -106,11 +111,11 @@ def hidden_matrices(model: nn.Module) -> dict[Tensor, int]:
     return found
 
 
-def orthogonalize(matrices: Tensor) -> Tensor:
+def orthogonalize(matrices: Tensor, *, in_half: bool) -> Tensor:
     """Draw the singular values of each matrix near to one, [N, A, B] -> [N, A, B]."""
     slope, bend, tail = COEFFICIENTS
     is_tall = matrices.shape[1] > matrices.shape[2]
-    flat = matrices.bfloat16() if matrices.is_cuda else matrices
+    flat = matrices.bfloat16() if in_half else matrices
     flat = flat.mT if is_tall else flat
     flat = flat / flat.norm(dim=(1, 2), keepdim=True).clamp(min=SMALLEST_NORM)
     for _ in range(NUM_ITERATIONS):

@@ -34,8 +34,12 @@ def make_optimizer(
     weight_decay: float,
     name: OptimizerName = "adamw",
     adam: Adam = USUAL,
+    in_half: bool = False,
 ) -> torch.optim.Optimizer:
-    """Return an optimizer with decoupled decay, none on norms and biases."""
+    """Return an optimizer with decoupled decay, none on norms and biases.
+
+    `in_half` lets products of muon be of half precision on a CPU, as they are on a GPU.
+    """
     numbers: dict[str, Any] = {"betas": adam.betas, "eps": adam.epsilon}
     if name == "lamb":
         matrices, vectors = _groups(model.parameters(), weight_decay)
@@ -45,7 +49,9 @@ def make_optimizer(
     if not adam.corrects:
         return BertAdam(groups, lr=lr, **numbers)
     adamw = torch.optim.AdamW(groups, lr=lr, fused=True, **numbers)
-    return Muon(hidden, adamw, lr=lr, weight_decay=weight_decay) if hidden else adamw
+    if not hidden:
+        return adamw
+    return Muon(hidden, adamw, lr=lr, weight_decay=weight_decay, in_half=in_half)
 
 
 def set_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
