@@ -46,9 +46,10 @@ class Lived:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def little_text() -> Iterator[None]:
-    """Read a hundredth of the text and make few pairs of it, so that the life is short."""
+def little_text(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Read a hundredth of the text, make few pairs of it and ship nothing: the life is short."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bertworks.core.shipped.PLACE", tmp_path_factory.mktemp("models"))
         patch.setattr(quickstart, "read_topics", lambda: islice(read_topics(()), 40))
         patch.setattr(quickstart, "NUM_PAIRS", {"train": 40, "dev": 12, "test": 30})
         patch.setenv("PYTHONPATH", str(Path(bertworks.__file__).parents[1]))
@@ -191,8 +192,8 @@ def test_the_model_that_came_with_the_package_is_the_one_that_is_given(
     assert sorted(quickstart._systems(settings)) == ["pretrained", "untrained"]
     ship(lived.out / "pretrained", quickstart.SHIPPED)
     given = quickstart._systems(settings)["given"]
-    assert given.words[:2] == ("--model", "bertworks-en")
-    assert given.title == "bertworks-en, fine-tuned on 1,200 of the pairs"
+    assert given.words[:2] == ("--model", quickstart.SHIPPED)
+    assert given.title == f"{quickstart.SHIPPED}, fine-tuned on 1,200 of the pairs"
     own = quickstart._systems(replace(settings, model=lived.out / "pretrained"))["given"]
     assert own.words[:2] == ("--model", str(lived.out / "pretrained"))
 

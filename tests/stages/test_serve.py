@@ -3,6 +3,7 @@
 import http.client
 import json
 import pickle
+import shutil
 import signal
 import socket
 import subprocess
@@ -213,6 +214,21 @@ def test_a_port_that_is_taken_is_said_before_a_model_is_opened(command, tmp_path
         port = taken.getsockname()[1]
         ended = command("serve", "--model", tmp_path / "nowhere", "--port", port)
     assert f"cannot listen on 127.0.0.1 port {port}: Address already in use" in ended.refusal(2)
+
+
+def test_without_a_model_those_that_come_with_bertworks_are_served(
+    command, ship, moods: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(moods, broken)
+    (broken / "model.safetensors").write_bytes(b"torn")
+    ship(broken, "little-en")
+    ended = command("serve", "--port", 0)
+    assert "opening little-en" in ended.err
+    assert "model.safetensors has 4 bytes, its manifest says" in ended.refusal(1)
+    assert "opening a" in command("serve", "--model", f"a={broken}", "--port", 0).err
+    shutil.rmtree(tmp_path / "package")
+    assert command("serve", "--port", 0).refusal(2).startswith("no model is given; name a folder")
 
 
 def test_a_service_answers_to_its_own_names_only(service) -> None:

@@ -83,9 +83,9 @@ class EmbedSettings:
 class ServeSettings:
     """Answer the requests of many clients over HTTP."""
 
-    model: tuple[str, ...]
+    model: tuple[str, ...] = ()
     """Folder of a model, or the name of one that comes with bertworks, or NAME=FOLDER; of several
-    the first answers where none is named."""
+    the first answers where none is named; by default all that come with bertworks."""
     host: str = "127.0.0.1"
     """Address to listen on; one that other machines reach needs an --api-key-file."""
     port: Port = 8080

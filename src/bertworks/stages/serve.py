@@ -13,6 +13,7 @@ from bertworks.core.errors import UsageError
 from bertworks.core.lines import require_content
 from bertworks.core.optional import import_optional
 from bertworks.core.progress import say
+from bertworks.core.shipped import shipped_models
 from bertworks.service.batcher import BatchLimits
 from bertworks.service.models import Models, named_folders
 from bertworks.serving.predictor import load
@@ -41,7 +42,8 @@ def run(settings: ServeSettings) -> dict[str, Any]:
             f"--host {settings.host} lets other machines in; give an --api-key-file, or keep to "
             "127.0.0.1"
         )
-    folders, app_settings = named_folders(settings.model), _app_settings(settings, keys)
+    folders = named_folders(settings.model or tuple(shipped_models()))
+    app_settings = _app_settings(settings, keys)
     with closing(open_socket(settings.host, settings.port)) as taken:
         models = Models(
             folders,

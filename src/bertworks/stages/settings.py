@@ -285,8 +285,8 @@ class QuickstartSettings:
     out: Path = Path("quickstart")
     """Folder for everything that is made; a finished part is not made again."""
     model: ModelFolder | None = None
-    """A model that learns from some of the same pairs, to compare; by default bertworks-en if it
-    came with the package."""
+    """A model that learns from some of the same pairs, to compare; by default
+    bertworks-en-mini if it came with the package."""
     steps: Count | None = None
     """Pre-training steps; by default those of the recipe `quickstart`."""
     epochs: Count | None = None
