@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder for all that is made")
     parser.add_argument("--until", help="what to make with all that it needs; by default all")
     parser.add_argument("--at-once", type=int, default=1, help="fine-tunings side by side")
-    parser.add_argument("--seeds", type=int, default=3, help="of every fine-tuning of a suite")
+    parser.add_argument("--seeds", type=int, default=3, help="of a suite's tasks, but large ones")
     parser.add_argument("--rehearse", action="store_true", help="with tiny networks and few rows")
     parser.add_argument("--print", action="store_true", help="tell the commands, run none")
     asked = parser.parse_args()
@@ -126,6 +126,7 @@ def main() -> None:
             print(f"bertworks {shlex.join(map(str, called(name, step, asked)))}")
         return
     asked.out.mkdir(parents=True, exist_ok=True)
+    claim(asked.out / "encoder.txt", asked.language)
     point(asked.out / "corpus", asked.corpus)
     point(asked.out / "public", asked.public)
     for name in [asked.until] if asked.until else list(steps):
@@ -220,11 +221,22 @@ def called(name: str, step: Step, asked: argparse.Namespace) -> Words:
     return (*step.words, "--out", name, *(step.tiny if asked.rehearse else ()))
 
 
+def claim(mark: Path, language: str) -> None:
+    """Keep OUT for one encoder, for the folders of all have the same names."""
+    begun = mark.read_text(encoding="utf-8") if mark.is_file() else language
+    if begun != language:
+        sys.exit(f"{mark.parent} is that of {begun}; choose another --out for {language}")
+    mark.write_text(language, encoding="utf-8")
+
+
 def point(link: Path, folder: Path | None) -> None:
     """Let a name under OUT stand for a folder elsewhere, so that commands have relative paths."""
-    if folder is not None and not link.exists():
-        link.unlink(missing_ok=True)  # one that points to where another machine had it
-        link.symlink_to(folder.resolve())
+    if folder is None or (link.exists() and link.samefile(folder)):
+        return
+    if link.exists():
+        sys.exit(f"{link} is {link.resolve()}, not {folder}; remove it, or choose another --out")
+    link.unlink(missing_ok=True)  # one that points to where another machine had it
+    link.symlink_to(folder.resolve())
 
 
 def write_lessons(out: Path, public: Path) -> None:

@@ -129,3 +129,20 @@ def test_a_suite_of_which_a_task_failed_is_gone_on_with(
     maker.fails = ""
     bench.make("glue", steps, asked)
     assert maker.made[-2:] == ["glue", "glue"]
+
+
+def test_a_folder_is_for_one_encoder_and_one_corpus(bench: ModuleType, tmp_path: Path) -> None:
+    mark, link = tmp_path / "encoder.txt", tmp_path / "corpus"
+    for _ in range(2):
+        bench.claim(mark, "en")
+    with pytest.raises(SystemExit, match="is that of en; choose another --out for en-mini"):
+        bench.claim(mark, "en-mini")
+    texts, others = tmp_path / "texts", tmp_path / "others"
+    for folder in (texts, others):
+        folder.mkdir()
+    link.symlink_to(tmp_path / "gone")
+    for folder in (None, texts, texts, None):
+        bench.point(link, folder)
+    assert link.resolve() == texts
+    with pytest.raises(SystemExit, match="remove it, or choose another --out"):
+        bench.point(link, others)

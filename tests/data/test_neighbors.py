@@ -42,7 +42,7 @@ def test_every_pair_of_a_document_is_counted_and_none_of_two(
 ) -> None:
     documents = make_documents(13, seed=6, longest=3)  # shorter than the reach, some of them
     shards = make_shards(documents, held_out=(0, 5), tokens_per_part=101)
-    monkeypatch.setattr(neighbors, "AT_ONCE", max(at_once, max(map(num_pieces, documents))))
+    monkeypatch.setattr(neighbors, "AT_ONCE", at_once)
     learned = [document for number, document in enumerate(documents) if number not in (0, 5)]
     counts = count_neighbors(shards, device=CPU)
     expected = by_hand(learned)
@@ -59,24 +59,23 @@ def test_where_there_is_little_room_frequent_pieces_have_columns(
     documents = make_documents(13, seed=7)
     shards = make_shards(documents, held_out=())
     whole = count_neighbors(shards, device=CPU)
+    monkeypatch.setattr(neighbors, "FEWEST_COLUMNS", 7)
     monkeypatch.setattr(neighbors, "MOST_CELLS", VOCAB_SIZE * 11)
     assert count_neighbors(shards, device=CPU).equal(whole[:, :11])
+    monkeypatch.setattr(neighbors, "MOST_CELLS", VOCAB_SIZE)
+    assert count_neighbors(shards, device=CPU).equal(whole[:, :7])
 
 
-def test_of_a_large_corpus_documents_are_counted_all_over(
+def test_of_a_large_corpus_stretches_are_counted_all_over(
     make_shards: MakeShards, make_documents: MakeDocuments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     documents = make_documents(40, seed=8)
     shards = make_shards(documents)
-    monkeypatch.setattr(neighbors, "MOST_TOKENS", shards.num_tokens // 3)
-    some = documents[::4] if shards.num_tokens % 3 else documents[::3]
-    assert int(count_neighbors(shards, device=CPU).sum()) == by_hand(some).total()
+    monkeypatch.setattr(neighbors, "AT_ONCE", 1)  # each document is a stretch of its own
+    monkeypatch.setattr(neighbors, "MOST_TOKENS", shards.num_tokens // 4 + 1)
+    assert int(count_neighbors(shards, device=CPU).sum()) == by_hand(documents[::4]).total()
 
 
 def test_a_corpus_that_is_held_out_whole_has_no_neighbors(make_shards: MakeShards) -> None:
     shards = make_shards([[[5, 6, 7]]], held_out=(0,))
     assert count_neighbors(shards, device=CPU).shape == (VOCAB_SIZE, 0)
-
-
-def num_pieces(document: list[list[int]]) -> int:
-    return sum(map(len, document))

@@ -15,6 +15,7 @@ from bertworks.stages.pretrain_model import config_of, knowing_of, learner_of, o
 from bertworks.stages.setting_groups import DropoutSettings
 from bertworks.stages.settings import PretrainSettings
 from bertworks.tokenizer.tokenizer import Tokenizer
+from bertworks.training.run import whole_checkpoints
 
 
 @pytest.mark.parametrize(
@@ -83,6 +84,27 @@ def test_counting_is_not_for_a_model_that_has_learned(shards: Path, classifier: 
     )
     machine = prepare("cpu", precision="fp32")
     assert knowing_of(settings, Shards.open(shards), machine, Crew()) is None
+
+
+def test_what_goes_on_from_a_checkpoint_is_not_counted_again(
+    shards: Path, tmp_path: Path, command
+) -> None:
+    words = ["pretrain", shards, "--size", "modern-1x64", "--longest", 32, "--steps", 4]
+    words += ["--batch-tokens", 64, "--evaluate-every", 0, "--checkpoint-every", 2]
+    words += ["--piece-vectors", "counted", "--resume", "auto"]
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    for out in (whole, cut):
+        ended = command(*words, "--out", out)
+        assert ended.code == 0, ended.err
+        assert "counting neighbors" in ended.err
+    for file in (cut / "manifest.json", whole_checkpoints(cut)[-1] / "manifest.json"):
+        file.unlink()
+    assert len(whole_checkpoints(cut)) < len(whole_checkpoints(whole))
+    again = command(*words, "--out", cut)
+    assert "resuming after step 2" in again.err
+    assert "counting neighbors" not in again.err
+    weights = [(out / "model.safetensors").read_bytes() for out in (whole, cut)]
+    assert weights[0] == weights[1]
 
 
 def test_a_difference_needs_two_networks(shards: Path) -> None:

@@ -1,6 +1,10 @@
-"""How often pieces stand near each other in a corpus: what their vectors can begin with."""
+"""How often pieces stand near each other in a corpus: what their vectors can begin with.
 
-from collections.abc import Iterator
+Legend: V pieces of the vocabulary, F of them frequent, T tokens.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -11,9 +15,9 @@ from bertworks.data.shards import Shards
 
 REACH = 5  # pieces to each side
 MOST_CELLS = 1 << 26  # of the table; what is left of them beside all pieces, frequent ones get
-MOST_TOKENS = 100_000_000  # counted, spread over the corpus
-AT_ONCE = 1 << 23  # tokens
-NOTHING = -1
+FEWEST_COLUMNS = 1024  # however many pieces there are, as many as vectors are wide
+MOST_TOKENS = 100_000_000  # counted, in stretches all over the corpus
+AT_ONCE = 1 << 22  # tokens of a stretch, unless a document is longer
 
 
 def count_neighbors(shards: Shards, *, device: torch.device) -> Tensor:
@@ -21,60 +25,74 @@ def count_neighbors(shards: Shards, *, device: torch.device) -> Tensor:
 
     Documents that are held out are not counted, and no piece is near one of another document.
     """
-    num_pieces, frequent = shards.vocab_size, _frequent(shards)
-    counts = torch.zeros(num_pieces + 1, len(frequent) + 1, dtype=torch.int32, device=device)
-    columns = np.full(num_pieces + 1, len(frequent))  # the last of all, where nothing is counted
+    stretches, num_pieces = _stretches(shards), shards.vocab_size
+    totals = _totals(shards, stretches)
+    frequent = _frequent(totals)
+    counts = torch.zeros(num_pieces, len(frequent) + 1, dtype=torch.int32, device=device)
+    columns = np.full(num_pieces, len(frequent))  # the last one, which nobody reads
     columns[frequent] = np.arange(len(frequent))
     column_of = torch.from_numpy(columns).to(device)
-    with progress("counting neighbors", total=_num_counted(shards), unit="tokens") as meter:
-        for stretch in _stretches(shards):
-            pieces = torch.from_numpy(stretch).to(device)
-            pairs = [
-                (piece, near)
-                for distance in range(1, REACH + 1)
-                for left, right in [(pieces[:-distance], pieces[distance:])]
-                for piece, near in ((left, right), (right, left))
-            ]
-            cells = torch.cat([piece * counts.shape[1] + column_of[near] for piece, near in pairs])
+    with progress("counting neighbors", total=int(totals.sum()), unit="tokens") as meter:
+        for stretch in stretches:
+            pieces, documents = (
+                torch.from_numpy(found).to(device) for found in _learned(shards, stretch)
+            )
+            cells = _cells(pieces, documents, column_of, width=counts.shape[1])
             counts += cells.bincount(minlength=counts.numel()).view_as(counts)
-            meter.advance(int((stretch != num_pieces).sum()))
-    return counts[:-1, :-1]
+            meter.advance(len(pieces))
+    return counts[:, :-1]
 
 
-def _frequent(shards: Shards) -> np.ndarray:
+def _cells(pieces: Tensor, documents: Tensor, column_of: Tensor, *, width: int) -> Tensor:
+    """Return for every two places within reach the cell of the table that counts them.
+
+    Places of two documents, and those beyond the end, are counted where nobody reads.
+    """
+    cells = pieces.new_full((REACH, 2, len(pieces)), width - 1)
+    for distance in range(1, min(REACH, len(pieces) - 1) + 1):
+        left, right = pieces[:-distance], pieces[distance:]
+        is_apart = documents[:-distance] != documents[distance:]
+        for own, (piece, near) in zip(
+            cells[distance - 1, :, distance:], ((left, right), (right, left)), strict=True
+        ):
+            torch.add(piece * width, column_of[near], out=own).masked_fill_(is_apart, width - 1)
+    return cells.flatten()
+
+
+def _totals(shards: Shards, stretches: Sequence[tuple[int, int]]) -> np.ndarray:
+    """Return how often each piece comes, [V]."""
+    totals = np.zeros(shards.vocab_size, dtype=np.int64)
+    for stretch in stretches:
+        totals += np.bincount(_learned(shards, stretch)[0], minlength=len(totals))
+    return totals
+
+
+def _frequent(totals: np.ndarray) -> np.ndarray:
     """Return the pieces that come most often, as many as the table has room for."""
-    num_pieces = shards.vocab_size
-    totals = np.zeros(num_pieces + 1, dtype=np.int64)
-    for stretch in _stretches(shards):
-        totals += np.bincount(stretch, minlength=num_pieces + 1)
-    by_count = np.argsort(-totals[:-1], kind="stable")[: MOST_CELLS // num_pieces]
+    room = max(MOST_CELLS // len(totals), FEWEST_COLUMNS)
+    by_count = np.argsort(-totals, kind="stable")[:room]
     return by_count[totals[by_count] > 0]
 
 
-def _stretches(shards: Shards) -> Iterator[np.ndarray]:
-    """Yield documents end to end, with a gap behind each that no neighbors reach over."""
-    gap = np.full(REACH, shards.vocab_size)
-    found: list[np.ndarray] = []
-    size = 0
-    for start, end in _spans(shards):
-        for first in range(start, end, AT_ONCE):
-            found += [shards.tokens(first, min(first + AT_ONCE, end)).astype(np.int64), gap]
-            size += len(found[-2])
-            if size >= AT_ONCE:
-                yield np.concatenate(found)
-                found, size = [], 0
-    if found:
-        yield np.concatenate(found)
+def _learned(shards: Shards, stretch: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pieces of a stretch of documents, and whose they are, but for held-out ones."""
+    first, last = stretch
+    bounds = shards.sentence_starts[shards.document_starts[first : last + 1]]
+    numbers = np.repeat(np.arange(first, last), np.diff(bounds))
+    is_learned = ~shards.is_held_out[numbers]
+    pieces = shards.tokens(bounds[0], bounds[-1])[is_learned]
+    return pieces.astype(np.int64), numbers[is_learned]
 
 
-def _spans(shards: Shards) -> np.ndarray:
-    """Return where the documents lie that are learned from, or of many the first of each few."""
+def _stretches(shards: Shards) -> list[tuple[int, int]]:
+    """Return where stretches of documents begin and end; of a large corpus, some of them."""
     bounds = shards.sentence_starts[shards.document_starts]
-    spans = np.stack([bounds[:-1], bounds[1:]], axis=1)[~shards.is_held_out]
-    num_tokens = int((spans[:, 1] - spans[:, 0]).sum())
-    return spans[:: max(1, -(-num_tokens // MOST_TOKENS))]
-
-
-def _num_counted(shards: Shards) -> int:
-    spans = _spans(shards)
-    return int((spans[:, 1] - spans[:, 0]).sum())
+    found = []
+    for part in pairwise(np.searchsorted(bounds, shards.part_starts)):
+        first, end = map(int, part)
+        while first < end:
+            reached = int(np.searchsorted(bounds, bounds[first] + AT_ONCE, side="right")) - 1
+            last = min(max(reached, first + 1), end)
+            found.append((first, last))
+            first = last
+    return found[:: max(1, -(-shards.num_tokens // MOST_TOKENS))]

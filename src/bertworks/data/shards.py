@@ -138,26 +138,26 @@ class Shards:
         dtype = np.dtype(description["dtype"])
         self._tokens = [_map(_file(self.folder, "tokens", n), dtype) for n in numbers]
         self._words = [_map(_file(self.folder, "words", n), np.dtype(np.uint8)) for n in numbers]
-        self._part_starts = _starts([len(tokens) for tokens in self._tokens])
+        self.part_starts = _starts([len(tokens) for tokens in self._tokens])
         sentences = [_map(_file(self.folder, "sentences", n), np.dtype(np.int64)) for n in numbers]
         documents = [_map(_file(self.folder, "documents", n), np.dtype(np.int64)) for n in numbers]
         held_out = [_map(_file(self.folder, "held-out", n), np.dtype(np.uint8)) for n in numbers]
-        self.sentence_starts = _join_ends(sentences, self._part_starts)
+        self.sentence_starts = _join_ends(sentences, self.part_starts)
         self.document_starts = _join_ends(documents, _starts([len(ends) for ends in sentences]))
         self.is_held_out = np.concatenate(held_out).astype(bool)
 
     def tokens(self, start: int, end: int) -> np.ndarray:
         """Return the pieces from start to end, which lie in one document."""
-        part = int(np.searchsorted(self._part_starts, start, side="right")) - 1
-        offset = int(self._part_starts[part])
+        part = int(np.searchsorted(self.part_starts, start, side="right")) - 1
+        offset = int(self.part_starts[part])
         return self._tokens[part][start - offset : end - offset]
 
     def begins_word(self, places: np.ndarray) -> np.ndarray:
         """Tell for the pieces at some places whether each begins a word."""
-        part_of = np.searchsorted(self._part_starts, places, side="right") - 1
+        part_of = np.searchsorted(self.part_starts, places, side="right") - 1
         begins = np.zeros(len(places), dtype=bool)
         for part in np.unique(part_of):
-            within = places[part_of == part] - self._part_starts[part]
+            within = places[part_of == part] - self.part_starts[part]
             begins[part_of == part] = self._words[part][within // 8] << (within % 8) & 0x80
         return begins
 

@@ -1,5 +1,6 @@
 """Attention over texts that lie end to end: the only module that knows kernels."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -13,7 +14,9 @@ from bertworks.model.gpu_attention import UNSEEN, Look, attend_across_on_gpu, at
 from bertworks.model.positions import Turn, rotate
 from bertworks.model.recall import Recall
 
-LONG_ENOUGH = 96  # tokens, for products in half precision to be quick on a CPU that learns
+# Tokens of texts that a CPU learns quickly in half precision: products of shorter ones are too
+# small, and the weights of longer ones take much memory, which the library's own way does not.
+LONG_ENOUGH, TOO_LONG = 96, 2048
 
 
 @dataclass(frozen=True)
@@ -253,11 +256,11 @@ def _attend_rectangle(
     """Attend within rectangles, [..., length, K].
 
     With dropout the library's own way looks for rows that are masked whole, which a text never has.
-    On a CPU it goes back slowly in half precision; the formula does so through small products only,
-    which are learned in single precision.
+    On a CPU that learns in half precision it goes back slowly; the formula is quick there, but for
+    texts that are better learned in single precision.
     """
     is_slow = q.requires_grad and q.dtype == torch.bfloat16 and not q.is_cuda
-    if is_slow and k.shape[-2] < LONG_ENOUGH:
+    if is_slow and not LONG_ENOUGH <= k.shape[-2] <= (math.inf if dropout else TOO_LONG):
         with torch.autocast("cpu", enabled=False):
             whole = (x.float() for x in (q, k, v))
             scores = None if scores is None else scores.float()

@@ -115,11 +115,11 @@ def _make_ready(
     say_idle(settings, config)
     _warn_of_obstacle(config, tokenizer)
     weights = objectives_of(settings, config)
-    knowing = knowing_of(settings, shards, machine, crew)
-    model = learner_of(settings, config, tokenizer, tuple(weights), knowing=knowing)
     batches, held_out = corpus_batches(settings, shards, tuple(weights))
     plan = plan_of(settings, budget, weights)
     probe = _probe(settings, tokenizer, machine)
+    knowing = knowing_of(settings, shards, machine, crew)
+    model = learner_of(settings, config, tokenizer, tuple(weights), knowing=knowing)
     judge = HeldOutJudge(
         model,
         held_out,

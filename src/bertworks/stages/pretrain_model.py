@@ -21,6 +21,7 @@ from bertworks.serving.learners import AnyLearner, Wanted, draw_learner, open_le
 from bertworks.stages.settings import PretrainSettings
 from bertworks.tasks.objectives import LEARNED_ALONE, WEIGHTS, read_objectives
 from bertworks.tokenizer.tokenizer import Tokenizer
+from bertworks.training.run import whole_checkpoints
 
 DEFAULT_SIZE = "mini"
 
@@ -90,15 +91,16 @@ def knowing_of(
     settings: PretrainSettings, shards: Shards, machine: Machine, crew: Crew
 ) -> Callable[[Tensor], Tensor] | None:
     """Return what a drawn table of pieces is made into before the first step, if into anything."""
-    if settings.piece_vectors == "drawn" or settings.model is not None:
+    if settings.piece_vectors != "counted" or settings.model is not None:
         return None
+    if settings.resume == "auto" and crew.lead(lambda: bool(whole_checkpoints(settings.out))):
+        return None  # the table is in the checkpoint
 
     def begin(drawn: Tensor) -> Tensor:
-        """Count once, so that all processes begin with the same bits."""
-        table = torch.zeros_like(drawn)
-        if crew.is_first:
-            counts = count_neighbors(shards, device=machine.device)
-            table = begin_counted(drawn, counts, seed=settings.seed)
+        """Count in every process, so that none waits long; all begin with the first one's bits."""
+        counts = count_neighbors(shards, device=machine.device)
+        table = begin_counted(drawn, counts, seed=settings.seed)
+        table = table if crew.is_first else torch.zeros_like(table)
         crew.add_up([table])
         return table
 

@@ -76,10 +76,10 @@ class PretrainSettings:
     """tiny, mini, small, medium, base, large, or LAYERSxWIDTH such as 6x384; of another family
     than BERT with its name before it, as roberta-base, modern-6x384 or recurrent-mini; by default
     mini, or that of the model."""
-    piece_vectors: Literal["drawn", "counted"] = "drawn"
-    """What the vectors of pieces begin with: drawn by chance; or counted, from how often pieces
-    stand near each other in the shards, which takes seconds and saves a short run much of its way.
-    For fresh weights."""
+    piece_vectors: Literal["drawn", "counted"] | None = None
+    """What the vectors of pieces begin with: drawn by chance, which is the default; or counted,
+    from how often pieces stand near each other in the shards, so that a short run need not learn
+    it. For fresh weights."""
     longest: Longest = 128
     """Longest text in pieces."""
     short_longest: Longest | None = None
