@@ -4,6 +4,7 @@ import json
 import random
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,22 @@ def test_a_flag_for_the_time_puts_the_steps_of_a_recipe_aside(tmp_path: Path) ->
     recipe.write_text("[pretrain]\nbudget = '2h'\n")
     _, by_steps, _ = parse([*words, "--steps", "7"])
     assert (by_steps.steps, by_steps.budget) == (7, None)
+
+
+def test_of_a_recipe_with_steps_and_a_budget_a_flag_changes_its_own_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = tmp_path / "mine.toml"
+    told = 'mask_rate = "0.3..0.2"\nshort_longest = 16\nsteps = 9\nbudget = "25m"\n'
+    recipe.write_text(f"[pretrain]\n{told}")
+    words = ["pretrain", "shards", "--out", "run", "--recipe", str(recipe)]
+    _, by_recipe, _ = parse(words)
+    _, sooner, _ = parse([*words, "--budget", "3m"])
+    _, longer, _ = parse([*words, "--steps", "19"])
+    assert sooner == replace(by_recipe, budget=sooner.budget)
+    assert longer == replace(by_recipe, steps=19)
+    assert sooner.budget != by_recipe.budget
+    assert capsys.readouterr().err == ""
 
 
 def test_a_flag_for_the_time_settles_what_moves_over_the_steps_of_a_recipe(

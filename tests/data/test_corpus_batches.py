@@ -157,6 +157,22 @@ def test_texts_may_have_a_separator_in_their_middle_of_which_nothing_is_asked(
     assert same(batches.at(3), make(replace(ALONE, split_share=0.5)).at(3))
 
 
+def test_texts_may_stand_twice_with_other_pieces_hidden_in_each(make: Make) -> None:
+    batches = make(replace(ALONE, repeat_share=1.0))
+    num_twice, num_seen_once = 0, 0
+    for batch in epoch_of(batches, 0):
+        assert max(batch.layout.lengths) <= PLAN.longest
+        shown = [text.tolist() for text in batch.tokens.split(list(batch.layout.lengths))]
+        for text, hidden in zip(restored(batch), shown, strict=True):
+            middle = text.index(3)
+            if text[1:middle] == text[middle + 1 : -1]:
+                num_twice += 1
+                num_seen_once += hidden[1:middle] != hidden[middle + 1 : -1]
+    assert num_twice > 20
+    assert num_seen_once > num_twice / 2
+    assert same(batches.at(3), make(replace(ALONE, repeat_share=1.0)).at(3))
+
+
 def test_steps_stay_in_the_budget_and_texts_in_their_length(make: Make) -> None:
     for batch in epoch_of(make(), 0):
         assert sum(batch.layout.lengths) <= PLAN.tokens.start

@@ -170,7 +170,7 @@ def test_columns_may_have_other_names(form: str) -> None:
         ("choice", {"choices": [3, 7]}, "'choices' holds 3, which is no text; write it as \"3\""),
         ("choice", {"choices": ["x", True]}, 'holds True, which is no text; write it as "true"'),
         ("choice", {"choices": ["x", None]}, "'choices' holds None, which is no text"),
-        ("choice", {"question": 10**400}, '000, which is no text; write it as "1000'),
+        ("choice", {"question": 10**400}, "000, which is no text; write it in quotes"),
         ("choice", {"question": -math.inf}, "'question' is -inf, which is no text"),
         ("choice", {"question": 2.5}, "'question' is 2.5, which is no text; write it as \"2.5\""),
         ("choice", {"label": 2}, "the label '2' names none of 2 choices"),

@@ -175,6 +175,26 @@ def test_a_passage_of_one_sentence_stays_whole_whatever_share_is_split(
     assert np.array_equal(found.label == IS_NEXT, num_sentences > 1)
 
 
+def test_a_share_of_the_passages_stands_in_both_parts_as_far_as_there_is_room(
+    shards: Shards,
+) -> None:
+    passages = Passages(shards, room=47, held_out=False)
+    split = passages.halves(random_at(5, "epoch"), share=0.4)
+    found = passages.halves(random_at(5, "epoch"), share=0.4, repeated=0.6)
+    is_twice = (found.first == found.second).all(axis=1) & (found.label == IS_NEXT)
+    assert is_twice.sum() > 20
+    assert found.sizes().max() <= 47
+    assert np.array_equal(found.first[:, 0], split.first[:, 0])
+    assert np.array_equal(found.first[~is_twice], split.first[~is_twice])
+    assert np.array_equal(found.second[~is_twice], split.second[~is_twice])
+    ends = found.first[is_twice, 1]
+    assert {*ends.tolist()} <= {*passages.bounds.tolist()}
+    splits = passages.halves(random_at(5, "epoch"), share=1).first[:, 1]
+    fits = (splits - found.first[:, 0]) * 2 <= 47
+    assert is_twice[fits].mean() == pytest.approx(0.6, abs=0.12)
+    assert not is_twice[~fits].any()
+
+
 def test_a_single_document_has_no_pairs(make_shards: MakeShards) -> None:
     passages = Passages(make_shards([[[5, 6]] * 31]), room=7, held_out=False)
     pairs = passages.pairs(random_at(5, "epoch"))

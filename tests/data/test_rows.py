@@ -208,7 +208,7 @@ def test_bad_rows_of_jsonl_are_named_by_their_line(file: Write) -> None:
         (12, "a value holds half of a surrogate pair"),
         (13, "not a JSON object"),
         (14, "holds a number of thousands of digits; write it as a text, or leave it out"),
-        (15, f"'text' is {'7' * 60}, which is no text; write it as \"{'7' * 60}\""),
+        (15, f"'text' is {'7' * 60}, which is no text; write it in quotes"),
     ]
 
 

@@ -37,6 +37,11 @@ TINY = EncoderConfig.named("tiny")
             "--split-share",
         ),
         (
+            {"objective": replace(PLAIN.objective, repeat_share=0.5)},
+            {"objective": replace(PLAIN.objective, repeat_share=0.5, objectives=("fill_mask",))},
+            "--repeat-share",
+        ),
+        (
             {"learning": replace(LEARNING, decay=0.3)},
             {"learning": replace(LEARNING, decay=0.3, schedule="stable")},
             "--decay",

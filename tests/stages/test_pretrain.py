@@ -358,6 +358,26 @@ def test_objectives_and_ramps_that_cannot_be_are_one_sentence(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_shares_of_the_same_texts_are_not_more_than_all(
+    pretrain_words: Words, tmp_path: Path, command: Run
+) -> None:
+    shares = {"objectives": "fill_mask", "split_share": 0.75, "repeat_share": 0.5}
+    said = command(*pretrain_words(tmp_path / "run", **shares)).refusal(2)
+    assert said.startswith("--split-share 0.75 and --repeat-share 0.5 are shares of the same texts")
+
+
+def test_losses_of_held_out_texts_do_not_depend_on_what_is_repeated(
+    pretrain_words: Words, tmp_path: Path, command: Run
+) -> None:
+    losses = []
+    for share in (0.0, 1.0):
+        out = tmp_path / f"run-{share}"
+        asked = {"objectives": "fill_mask", "repeat_share": share, "steps": 1, "lr": 1e-12}
+        assert command(*pretrain_words(out, **asked)).code == 0
+        losses.append(json.loads((out / "bertworks.json").read_text())["held_out"]["loss"])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("changed", "remedy"),
     [

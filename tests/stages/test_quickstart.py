@@ -22,6 +22,8 @@ from bertworks.core.artifact import MANIFEST
 from bertworks.corpus.python_docs import read_topics
 from bertworks.evaluation.bootstrap import mean_interval
 from bertworks.stages import quickstart
+from bertworks.stages.quickstart import _claim
+from bertworks.stages.settings import QuickstartSettings
 
 Run = Callable[..., Any]
 Contents = Callable[[Path], dict[str, bytes]]
@@ -216,6 +218,18 @@ def test_parts_made_with_other_settings_are_not_mixed(
     assert said.startswith(f"{lived.out} was begun with ")
     assert said.endswith("choose another --out")
     assert contents(lived.out) == before
+
+
+def test_parts_that_were_made_before_models_could_be_given_are_gone_on_with(
+    tmp_path: Path, command: Run
+) -> None:
+    out = tmp_path / "begun"
+    out.mkdir()
+    (out / "quickstart.json").write_text('{"steps": null, "epochs": null, "seed": 1}')
+    said = command("quickstart", "--out", out, "--seed", 2).refusal(2)
+    assert said.startswith(f'{out} was begun with {{"steps": null, "epochs": null, "seed": 1}}')
+    settings = QuickstartSettings(out=out, seed=1)
+    _claim(settings)
 
 
 def test_what_is_there_already_is_left_alone(

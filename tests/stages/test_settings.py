@@ -79,6 +79,7 @@ LIMITS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
     ("pretrain", "causal_share"): (f"{RAMP} from 0 to 1", ["-0.1", "0..1.1"], ["1", "0..0.5"]),
     ("pretrain", "generator_size"): ("a number above 0 and below 1", ["0", "1"], ["0.5"]),
     ("pretrain", "split_share"): ("a number from 0 to 1", ["-0.1", "1.1"], ["0", "1"]),
+    ("pretrain", "repeat_share"): ("a number from 0 to 1", ["-0.1", "1.1"], ["0", "1"]),
     ("pretrain", "mask_rate"): (
         f"{RAMP} above 0 and below 1",
         ["0", "1", "1.5", "0.3..1", "0..0.1"],

@@ -173,6 +173,10 @@ def test_a_rate_with_which_a_seed_came_apart_is_worse_than_one_without(
     runs.finish([low, low, high, None])
     told = json.loads((settings.out / "own" / RESULT).read_text())
     assert told["models"] == ["lr-0.0001-seed-0", "lr-0.0001-seed-1"]
+    assert "(0.0001: 25.0, 1e+38: 75.0 (1 of 2 came apart))" in told["remarks"][0]
+    runs.finish([low, low, None, None])
+    told = json.loads((settings.out / "own" / RESULT).read_text())
+    assert "(0.0001: 25.0, 1e+38: came apart)" in told["remarks"][0]
 
 
 def test_who_answers_with_the_model_of_another_task_takes_that_of_its_best_rate(

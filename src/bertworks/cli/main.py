@@ -101,7 +101,7 @@ def parse(words: list[str]) -> tuple[str, Any, bool]:
 
 def _beside(told: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
     """Return what a recipe tells beside flags; in a run by time its ramps stay at their end."""
-    if RIVALS.keys() <= flags.keys():
+    if any(RIVALS.keys() <= given.keys() for given in (flags, told)):
         return told
     rivals = {rival for flag in flags for rival in RIVALS.get(flag, ())}
     kept = {name: value for name, value in told.items() if name not in rivals}

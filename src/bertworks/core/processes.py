@@ -50,7 +50,7 @@ def map_in_order(
 
 
 def num_cores() -> int:
-    """Return how many cores this process may use: a container or `taskset` may give it a few."""
+    """Return how many cores this process may use: all, or those that `taskset` chose."""
     if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

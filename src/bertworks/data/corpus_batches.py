@@ -31,6 +31,7 @@ class BatchPlan:
     seed: int = 0
     mask_rate: Ramp | None = None  # None: the masking's own
     split_share: float = 0.0  # of the texts: those in two parts, where no objective asks of pairs
+    repeat_share: float = 0.0  # of the texts: those whose two parts are the same
     causal_share: Ramp = Ramp(0, 0)  # of the steps: those that ask for the next piece instead
     first_step: int = 0  # with which the first pass over the corpus begins
     num_steps: int = 1  # of the run, over which ramps move
@@ -43,7 +44,7 @@ class BatchPlan:
     @property
     def has_pairs(self) -> bool:
         """Whether there are texts of two parts."""
-        return bool(self.pair_objectives) or self.split_share > 0
+        return bool(self.pair_objectives) or self.split_share + self.repeat_share > 0
 
     def share(self, step: int) -> float:
         """Return how much of the run is over with a step."""
@@ -118,8 +119,9 @@ class CorpusBatches:
     def _pairs(self, random: np.random.Generator) -> Pairs:
         if kinds := self.plan.pair_objectives:
             return self.passages.pairs(random, kinds)
-        if self.plan.split_share:
-            return self.passages.halves(random, share=self.plan.split_share)
+        if self.plan.has_pairs:
+            shares = {"share": self.plan.split_share, "repeated": self.plan.repeat_share}
+            return self.passages.halves(random, **shares)
         return self.passages.singles()
 
     def _budget(self, epoch: int) -> Callable[[int], float]:

@@ -176,9 +176,9 @@ def _is_number(found: Any) -> bool:
 def _no_text(found: Any) -> str:
     """Say that a value is no text; of what JSON writes without quotes, how it would be one."""
     # It is not taken as its text: a label that is a number could count choices or name one of them.
-    is_known = _is_number(found) and abs(found) < math.inf  # 1e999 is read as infinite
-    mended = f'; write it as "{json.dumps(found):.60}"' if is_known else ""
-    return f"{found!r:.60}, which is no text{mended}"
+    written = json.dumps(found) if _is_number(found) and abs(found) < math.inf else ""
+    way = f'as "{written}"' if len(written) < 60 else "in quotes"
+    return f"{found!r:.60}, which is no text" + (f"; write it {way}" if written else "")
 
 
 def _bare(label: str) -> str:

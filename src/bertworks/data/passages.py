@@ -56,13 +56,24 @@ class Passages:
         label = np.full(len(self), IGNORE)
         return Pairs(first, np.repeat(first[:, 1:], 2, axis=1), label)
 
-    def halves(self, random: np.random.Generator, *, share: float) -> Pairs:
-        """Split a share of the passages at a random sentence, of which nothing is asked."""
+    def halves(self, random: np.random.Generator, *, share: float, repeated: float = 0.0) -> Pairs:
+        """Split a share of the passages at a random sentence, of which nothing is asked.
+
+        Of others a share is repeated: up to that sentence they stand in both parts, where there is
+        room for it.
+        """
         splits, (begin, end) = self._splits(random), self.spans.T
-        is_split = (splits < end) & (random.random(len(self)) < share)
+        chance = random.random(len(self))
+        is_split = (splits < end) & (chance < share)
         first, middle, last = self.bounds[[begin, np.where(is_split, splits, end), end]]
-        label = np.where(is_split, IS_NEXT, IGNORE)
-        return Pairs(np.stack([first, middle], axis=1), np.stack([middle, last], axis=1), label)
+        parts = np.stack([first, middle], axis=1), np.stack([middle, last], axis=1)
+        if repeated:
+            whole = self.bounds[splits]
+            is_twice = (chance >= 1 - repeated) & ((whole - first) * 2 <= self.room)
+            for part in parts:
+                part[is_twice] = np.stack([first, whole], axis=1)[is_twice]
+            is_split |= is_twice
+        return Pairs(*parts, np.where(is_split, IS_NEXT, IGNORE))
 
     def pairs(
         self, random: np.random.Generator, objectives: Collection[str] = ("next_sentence",)

@@ -37,15 +37,17 @@ def _asks_of_no_pairs(settings: PretrainSettings, config: EncoderConfig) -> bool
     return not LABELS.keys() & {*objectives_of(settings, config)}
 
 
+OF_SINGLES = Companion(
+    "runs that learn neither next_sentence nor sentence_order, which make pairs of all texts",
+    _asks_of_no_pairs,
+)
 # The settings that do nothing by themselves.
 OF_PRETRAIN = {
     "piece_vectors": Companion("fresh weights, not to --model", lambda s, _: s.model is None),
     "short_share": Companion("--short-longest", lambda s, _: s.short_longest is not None),
     "causal_share": _objective("next_piece"),
-    "split_share": Companion(
-        "runs that learn neither next_sentence nor sentence_order, which make pairs of all texts",
-        _asks_of_no_pairs,
-    ),
+    "split_share": OF_SINGLES,
+    "repeat_share": OF_SINGLES,
     "generator_size": _objective("replaced_token"),
     "decay": STABLE,
     "attention_dropout": ATTENTION,

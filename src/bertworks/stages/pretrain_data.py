@@ -34,6 +34,12 @@ def corpus_batches(
     )
     if masking.needs_words:
         _say_words(masking, shards)
+    split, repeated = settings.objective.split_share, settings.objective.repeat_share
+    if split + repeated > 1:
+        raise UsageError(
+            f"--split-share {split} and --repeat-share {repeated} are shares of the same texts, "
+            "but together they are more than 1; lower one"
+        )
     plan = BatchPlan(
         tokens=settings.batch_tokens,
         longest=settings.longest,
@@ -41,7 +47,8 @@ def corpus_batches(
         accumulate=settings.accumulate,
         seed=settings.seed,
         mask_rate=settings.mask_rate,
-        split_share=settings.objective.split_share,
+        split_share=split,
+        repeat_share=repeated,
         causal_share=settings.objective.causal_share if "next_piece" in objectives else NEVER,
         num_steps=settings.num_steps or 1,
     )
@@ -92,7 +99,9 @@ def _held_out(shards: Shards, masking: Masking, plan: BatchPlan) -> list[Batch]:
     The ids of its texts are those of their documents, which are what scores vary with.
     """
     tokens = int(min(plan.tokens.end, 8192))
-    quiet = replace(plan, accumulate=1, seed=0, tokens=Ramp(tokens, tokens), num_steps=1)
+    quiet = replace(
+        plan, accumulate=1, seed=0, tokens=Ramp(tokens, tokens), repeat_share=0.0, num_steps=1
+    )
     count = max(EVALUATION_TOKENS // tokens, 1)
     found = []
     for causal_share in (NEVER, ALWAYS) if "next_piece" in plan.objectives else (NEVER,):

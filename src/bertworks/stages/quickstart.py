@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bertworks.core.artifact import MANIFEST, refuse_existing
+from bertworks.core.artifact import MANIFEST, read_object, refuse_existing
 from bertworks.core.errors import BertworksError, UsageError
 from bertworks.core.progress import say
 from bertworks.core.settings import as_json
@@ -91,15 +91,16 @@ def run(settings: QuickstartSettings) -> dict[str, Any]:
 def _claim(settings: QuickstartSettings) -> None:
     """Take a free folder, or go on in one that was begun with the same settings."""
     mark = settings.out / "quickstart.json"
-    wanted = json.dumps({key: value for key, value in as_json(settings).items() if key != "out"})
+    wanted = {key: value for key, value in as_json(settings).items() if key != "out"}
     if not mark.is_file():
         refuse_existing(settings.out)
         settings.out.mkdir(parents=True, exist_ok=True)
-        mark.write_text(wanted, encoding="utf-8")
-    begun = mark.read_text(encoding="utf-8")
-    if begun != wanted:
+        mark.write_text(json.dumps(wanted), encoding="utf-8")
+    begun = read_object(mark)
+    if {"model": None, **begun} != wanted:  # earlier versions knew no --model
         raise UsageError(
-            f"{settings.out} was begun with {begun}, now {wanted}; choose another --out"
+            f"{settings.out} was begun with {json.dumps(begun)}, now {json.dumps(wanted)}; choose "
+            "another --out"
         )
 
 

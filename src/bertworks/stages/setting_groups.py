@@ -293,6 +293,10 @@ class ObjectiveSettings:
     network that is fine-tuned on pairs has met such texts before: 0 splits none, 1 all of at least
     two sentences, at a boundary drawn by chance. A text of one sentence stays whole. For runs
     that learn neither next_sentence nor sentence_order, which make pairs of all texts."""
+    repeat_share: ClosedShare = 0.0
+    """Share of the texts that are shown as two parts which are the same, up to half of a text, each
+    with other pieces hidden: a network learns early to look for what matches, which tasks of
+    pairs need. Held-out texts are never repeated. For the same runs as --split-share."""
     generator_size: OpenShare = 0.25
     """Width of the generator of replaced_token, as a share of the network's."""
     shared_table: Literal["both", "generator"] = "both"

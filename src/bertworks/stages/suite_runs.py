@@ -99,12 +99,14 @@ class TaskRuns:
         tried = [_Rate(lr, [pair for pair in trials if pair[0].lr == lr], metric) for lr in rates]
         best = max(tried, key=lambda rate: rate.worth)
         if not best.whole:
-            raise BertworksError("its training came apart with every seed; give a lower --lr")
+            raise BertworksError(
+                "its training came apart with every seed; begin in another --out with a lower --lr"
+            )
         parts = ("dev", "test")
         scores = {
             part: [s.of_parts[part] for s in best.whole if part in s.of_parts] for part in parts
         }
-        told = ", ".join(f"{rate.lr:g}: {100 * rate.mean:.1f}" for rate in tried)
+        told = ", ".join(f"{rate.lr:g}: {rate.told}" for rate in tried)
         how = [f"lr {best.lr:g} is the best on dev ({told})"] if len(tried) > 1 else []
         remarks = (*how, *_remarks(self.parts, best.whole, apart=best.num_apart))
         models = tuple(trial.name for trial, _ in best.trials)
@@ -227,6 +229,14 @@ class _Rate:
     def worth(self) -> tuple[int, float]:
         """What the best has most of: seeds that did not come apart, then the mean of these."""
         return -self.num_apart, self.mean
+
+    @property
+    def told(self) -> str:
+        """The mean in percent, and which seeds are in none."""
+        if not self.whole:
+            return "came apart"
+        apart = f" ({self.num_apart} of {len(self.trials)} came apart)" if self.num_apart else ""
+        return f"{100 * self.mean:.1f}{apart}"
 
 
 def _remarks(parts: PartFiles, seeds: Sequence[SeedScores], *, apart: int) -> tuple[str, ...]:

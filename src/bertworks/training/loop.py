@@ -149,8 +149,7 @@ def _steps(
 
     while pace.goes_on_after(start := stands_at().step) and not has_given_up():
         with closing(load(batches, first=start, last=pace.steps, workers=plan.workers)) as made:
-            # A copy waits for all work that the device was given before; when the next step asks
-            # for its batch, that is the optimizer's, and the forward pass would come later.
+            # Fetched while the device works, a batch is there when its step begins.
             ahead = Ahead([part.to(machine.device) for part in parts] for parts in made)
             for step, parts in enumerate(ahead, start=start + 1):
                 yield step, parts, ahead.fetch
