@@ -183,7 +183,7 @@ def test_a_model_that_is_given_learns_from_the_first_of_the_same_pairs(
     assert result["accuracy_given"] == pytest.approx(right.mean())
     assert result["accuracy_pretrained"] == before["accuracy_pretrained"]
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert f"{given}, fine-tuned on 16 of the pairs" in page
+    assert f"vectors of {given}, tuned on 16 of the pairs" in page
     assert f"{mean_interval(right).low:.1%} to {mean_interval(right).high:.1%}" in page
 
 
@@ -195,7 +195,7 @@ def test_the_model_that_came_with_the_package_is_the_one_that_is_given(
     ship(lived.out / "pretrained", quickstart.SHIPPED)
     given = quickstart._systems(settings)["given"]
     assert given.words[:2] == ("--model", quickstart.SHIPPED)
-    assert given.title == f"{quickstart.SHIPPED}, fine-tuned on 1,200 of the pairs"
+    assert given.title == f"vectors of {quickstart.SHIPPED}, tuned on 1,200 of the pairs"
     own = quickstart._systems(replace(settings, model=lived.out / "pretrained"))["given"]
     assert own.words[:2] == ("--model", str(lived.out / "pretrained"))
 

@@ -40,7 +40,8 @@ STANDARD_ERROR = 2  # the file, not whatever stands in sys.stderr
 SHIPPED = "bertworks-en-mini"  # small enough for minutes on a laptop
 # A model that is given may be large: it learns from few pairs, once.
 FEW = 1200
-SHORTLY = ("--epochs", "1", "--batch-size", "16", "--lr", "1e-4")
+# Two vectors, for which few pairs are enough; who reads two texts together needs more.
+SHORTLY = ("--task", "embed", "--epochs", "1", "--batch-size", "16", "--lr", "1e-4")
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ def _systems(settings: QuickstartSettings) -> dict[str, System]:
     given = settings.model or shipped_models().get(SHIPPED)
     if given is not None:
         few = ("--model", shown(given), "--train", out / "few.jsonl", *SHORTLY)
-        found["given"] = System(f"{shown(given)}, fine-tuned on {FEW:,} of the pairs", few)
+        found["given"] = System(f"vectors of {shown(given)}, tuned on {FEW:,} of the pairs", few)
     return found
 
 
