@@ -74,8 +74,9 @@ def test_a_model_is_loaded_by_its_name(pretrained: Path) -> None:
     assert bertworks.load("little-en").fill_mask(text) == bertworks.load(pretrained).fill_mask(text)
 
 
-@pytest.mark.usefixtures("named")
-def test_commands_take_the_name_and_note_it(labelled, text: Path, command, run_again) -> None:
+def test_commands_take_the_name_and_note_it(
+    named: Path, labelled, text: Path, command, run_again
+) -> None:
     files = ["--train", labelled["train"], "--dev", labelled["dev"], "--epochs", 1, "--lr", 0.001]
     ended = command("finetune", "--model", "little-en", *files, "--out", "tuned")
     assert ended.code == 0, ended.err
@@ -83,7 +84,10 @@ def test_commands_take_the_name_and_note_it(labelled, text: Path, command, run_a
     assert "--model little-en " in manifest["command"]
     assert manifest["settings"]["model"] == manifest["inputs"]["model"]["path"] == "little-en"
     assert manifest["inputs"]["model"]["sha256"]
-    assert "Fine-tuning of little-en" in Path("tuned/report.md").read_text()
+    report = Path("tuned/report.md").read_text()
+    assert "Fine-tuning of little-en" in report
+    assert str(named) not in report
+    assert "| model | little-en |" in report
     ended = command("embed", "--model", "little-en", "--data", labelled["dev"], "--out", "v.npy")
     assert ended.code == 0, ended.err
     words = ["--to", "hugging-face", "--out", "plain"]
@@ -93,7 +97,20 @@ def test_commands_take_the_name_and_note_it(labelled, text: Path, command, run_a
     assert ended.code == 0, ended.err
     ended = command("pretrain", "shards", "--model", "little-en", "--steps", 1, "--out", "more")
     assert ended.code == 2, ended.err  # it reads 32 pieces, and the folder is known by its name
-    assert "models/little-en reads 32 pieces" in ended.err
+    assert "but little-en reads 32 pieces" in ended.err
+
+
+@pytest.mark.usefixtures("named")
+def test_nothing_is_made_in_the_place_of_the_name_that_a_model_was_given_by(
+    labelled, command
+) -> None:
+    files = ["--train", labelled["train"], "--dev", labelled["dev"]]
+    said = command("finetune", "--model", "little-en", *files, "--out", "little-en").refusal(2)
+    assert said.startswith("--out little-en would hide the model of this name that comes with")
+    ended = command(
+        "export", "--model", "little-en", "--to", "hugging-face", "--out", "a/little-en"
+    )
+    assert ended.code == 0, ended.err
 
 
 def test_a_service_takes_the_name(named: Path) -> None:

@@ -21,7 +21,7 @@ from types import NoneType
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from bertworks.core.errors import UsageError
-from bertworks.core.shipped import find_model, shown
+from bertworks.core.shipped import find_model, is_shipped, shown
 
 S = TypeVar("S")
 _NAMED = "may be the name of a shipped model"  # a note in an annotation
@@ -170,7 +170,18 @@ def make_settings(kind: type[S], values: Mapping[str, Any], *, command: str) -> 
     if missing:
         names = " and ".join(setting.word for setting in missing)
         raise UsageError(f"{command} needs {names}; see bertworks {command} --help")
+    for setting in (one for one in settings_of(kind) if one.may_be_named):
+        _refuse_hiding(values.get(setting.name), values.get("out"))
     return _fill(kind, values)
+
+
+def _refuse_hiding(model: Any, out: Path | None) -> None:
+    """Stop where what is made would lie in the place of the name that a model was given by."""
+    if isinstance(model, Path) and is_shipped(model) and out == Path(model.name):
+        raise UsageError(
+            f"--out {out} would hide the model of this name that comes with bertworks from the "
+            "same command; choose another --out"
+        )
 
 
 def suggestion(word: str, known: Mapping[str, Any] | list[str]) -> str:

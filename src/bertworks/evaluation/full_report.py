@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from bertworks.core import __version__
 from bertworks.core.artifact import Origin, name_input
+from bertworks.core.shipped import shown
 from bertworks.evaluation.answer_parts import ClassTable, Confidence, Scores
 from bertworks.evaluation.answer_views import Gallery
 from bertworks.evaluation.calibration import Calibration
@@ -150,7 +151,7 @@ def fingerprint(origin: Origin, rows: Mapping[str, int] | None = None) -> Finger
     files = []
     for name, path in origin.inputs.items():
         sha256 = name_input(path)["sha256"]
-        files.append(DataFile(name, str(path), sha256, (rows or {}).get(name)))
+        files.append(DataFile(name, shown(path), sha256, (rows or {}).get(name)))
     return Fingerprint(tuple(files))
 
 

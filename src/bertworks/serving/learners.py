@@ -11,6 +11,7 @@ from torch import Tensor
 from bertworks.core.errors import ArtifactError
 from bertworks.core.progress import say
 from bertworks.core.seeds import derive
+from bertworks.core.shipped import shown
 from bertworks.interop.hugging_face import open_folder
 from bertworks.interop.sentence_transformers import encoder_folder
 from bertworks.model.config import AS_IT_IS, Dropout, EncoderConfig
@@ -132,8 +133,9 @@ def _refuse_stranger(tokenizer: Tokenizer, own: Tokenizer, path: Path) -> None:
     given, known = tokenizer.engine.get_vocab(), own.engine.get_vocab()
     different = sorted({piece for piece, _ in given.items() ^ known.items()})
     if different or tokenizer.specials.as_tuple() != own.specials.as_tuple():
-        shown = ", ".join(map(repr, different[:3])) or "the special ones"
+        pieces = ", ".join(map(repr, different[:3])) or "the special ones"
+        name = shown(path)
         raise ArtifactError(
-            f"the shards have another vocabulary than {path} (they differ in {shown}); tokenize "
-            f"the text again with --tokenizer {path}"
+            f"the shards have another vocabulary than {name} (they differ in {pieces}); tokenize "
+            f"the text again with --tokenizer {name}"
         )

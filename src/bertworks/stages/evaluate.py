@@ -13,6 +13,7 @@ from bertworks.core.errors import DataError, UsageError
 from bertworks.core.progress import progress, say
 from bertworks.core.quarantine import Quarantine
 from bertworks.core.settings import as_command, as_json
+from bertworks.core.shipped import shown
 from bertworks.data.examples import Example, SourceExample
 from bertworks.data.layouts import require_source
 from bertworks.data.line_groups import is_intents
@@ -84,7 +85,7 @@ def _task(settings: EvaluateSettings, predictor: Predictor) -> Task | ByVectors:
     task = chosen_task(predictor, settings)
     if KINDS[task.kind].learn is None:
         raise UsageError(
-            f"{settings.model} answers {task.name}, which gives no labels to score; "
+            f"{shown(settings.model)} answers {task.name}, which gives no labels to score; "
             "fine-tune it on labelled examples first"
         )
     return task

@@ -5,6 +5,7 @@ from typing import Any
 from bertworks.core.artifact import Origin, refuse_existing
 from bertworks.core.errors import UsageError
 from bertworks.core.settings import as_command, as_json
+from bertworks.core.shipped import shown
 from bertworks.model.config import Local
 from bertworks.serving.model_folder import open_model, save_model
 from bertworks.stages.settings import ExtendPositionsSettings
@@ -20,7 +21,8 @@ def run(settings: ExtendPositionsSettings) -> dict[str, Any]:
     config, before = opened.model.config, opened.model.config.max_positions
     if settings.to < before or (settings.to == before and settings.window is None):
         raise UsageError(
-            f"{settings.model} reads {before} positions already; give --to a number above {before}"
+            f"{shown(settings.model)} reads {before} positions already; give --to a number above "
+            f"{before}"
         )
     if settings.to > MOST_POSITIONS:
         raise UsageError(f"--to is {settings.to}; the most is {MOST_POSITIONS}")

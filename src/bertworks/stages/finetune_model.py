@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from bertworks.core.errors import UsageError
 from bertworks.core.progress import say
+from bertworks.core.shipped import shown
 from bertworks.model.config import Dropout
 from bertworks.serving.model_folder import OpenModel, make_model, open_model, tasks_of
 from bertworks.stages.settings import FinetuneSettings
@@ -70,7 +71,7 @@ def longest_of(settings: FinetuneSettings, opened: OpenModel) -> int:
     limit = opened.model.config.max_positions
     if settings.longest and settings.longest > limit:
         raise UsageError(
-            f"--longest is {settings.longest}, but {settings.model} reads {limit} pieces; "
+            f"--longest is {settings.longest}, but {shown(settings.model)} reads {limit} pieces; "
             f"give --longest {limit} or less"
         )
     return settings.longest or limit

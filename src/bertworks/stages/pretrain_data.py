@@ -11,6 +11,7 @@ from bertworks.core.scripts import HAN, script_of
 from bertworks.core.settings import Ramp
 from bertworks.data.corpus_batches import BatchPlan, CorpusBatches
 from bertworks.data.masking import Masking
+from bertworks.data.passages import LABELS
 from bertworks.data.phases import PhasedBatches
 from bertworks.data.shards import Shards
 from bertworks.stages.settings import PretrainSettings
@@ -35,7 +36,7 @@ def corpus_batches(
     if masking.needs_words:
         _say_words(masking, shards)
     split, repeated = settings.objective.split_share, settings.objective.repeat_share
-    if split + repeated > 1:
+    if split + repeated > 1 and not LABELS.keys() & {*objectives}:
         raise UsageError(
             f"--split-share {split} and --repeat-share {repeated} are shares of the same texts, "
             "but together they are more than 1; lower one"

@@ -11,6 +11,7 @@ from bertworks.core.crew import Crew
 from bertworks.core.device import Machine
 from bertworks.core.errors import UsageError
 from bertworks.core.settings import Ramp
+from bertworks.core.shipped import shown
 from bertworks.data.neighbors import count_neighbors
 from bertworks.data.shards import Shards
 from bertworks.interop.hugging_face import open_folder
@@ -40,13 +41,13 @@ def _config_of_model(path: Path, settings: PretrainSettings) -> EncoderConfig:
     config = open_folder(encoder_folder(path)).config
     if settings.size is not None:
         raise UsageError(
-            f"--size {settings.size} and --model {path} contradict each other: a model has its "
-            "size; leave one of them out"
+            f"--size {settings.size} and --model {shown(path)} contradict each other: a model has "
+            "its size; leave one of them out"
         )
     if settings.longest > config.max_positions:
         raise UsageError(
-            f"--longest is {settings.longest}, but {path} reads {config.max_positions} pieces; "
-            "lower it, or use bertworks extend-positions first"
+            f"--longest is {settings.longest}, but {shown(path)} reads {config.max_positions} "
+            "pieces; lower it, or use bertworks extend-positions first"
         )
     return config
 

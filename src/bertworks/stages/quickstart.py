@@ -41,7 +41,7 @@ SHIPPED = "bertworks-en-mini"  # small enough for minutes on a laptop
 # A model that is given may be large: it learns from few pairs, once.
 FEW = 1200
 # Two vectors, for which few pairs are enough; who reads two texts together needs more.
-SHORTLY = ("--task", "embed", "--epochs", "1", "--batch-size", "16", "--lr", "1e-4")
+SHORTLY = ("--task", "embed", "--epochs", "2", "--batch-size", "16", "--lr", "2e-4")
 
 
 @dataclass(frozen=True)
