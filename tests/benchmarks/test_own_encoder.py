@@ -58,7 +58,7 @@ def maker(bench: ModuleType, asked: Namespace, monkeypatch: pytest.MonkeyPatch) 
     return made
 
 
-@pytest.mark.parametrize("language", ["en", "en-mini", "zh"])
+@pytest.mark.parametrize("language", ["en", "en-mini", "zh", "zh-mini"])
 @pytest.mark.parametrize("rehearse", ["", "--rehearse"])
 def test_every_command_is_one_of_ours(
     language: str,
@@ -78,7 +78,7 @@ def test_every_command_is_one_of_ours(
         parse(called)
 
 
-@pytest.mark.parametrize("language", ["en", "en-mini", "zh"])
+@pytest.mark.parametrize("language", ["en", "en-mini", "zh", "zh-mini"])
 def test_each_step_needs_others_of_the_same_and_each_card_has_its_notes(
     language: str, bench: ModuleType, asked: Namespace
 ) -> None:
@@ -88,7 +88,7 @@ def test_each_step_needs_others_of_the_same_and_each_card_has_its_notes(
         assert known.issuperset(step.needs), name
         known.add(name)
     cards = [name for name in steps if name.endswith("README.md")]
-    assert len(cards) == {"en": 2, "en-mini": 2, "zh": 1}[language]
+    assert len(cards) == {"en": 2, "en-mini": 2, "zh": 1, "zh-mini": 1}[language]
     for card in cards:
         notes = bench.NOTES / f"{Path(card).parent}.toml"
         told = CardNotes.read(tomllib.loads(notes.read_text()), where="notes")

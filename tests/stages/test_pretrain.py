@@ -364,7 +364,10 @@ def test_shares_of_the_same_texts_are_not_more_than_all(
     shares = {"objectives": "fill_mask", "split_share": 0.75, "repeat_share": 0.5}
     said = command(*pretrain_words(tmp_path / "run", **shares)).refusal(2)
     assert said.startswith("--split-share 0.75 and --repeat-share 0.5 are shares of the same texts")
-    shares["objectives"] = ["fill_mask", "next_sentence"]  # which makes pairs of all texts, whatever the shares
+    shares["objectives"] = [
+        "fill_mask",
+        "next_sentence",
+    ]  # which makes pairs of all texts, whatever the shares
     assert command(*pretrain_words(tmp_path / "run", **shares, steps=1)).code == 0
 
 

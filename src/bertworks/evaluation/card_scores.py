@@ -48,7 +48,7 @@ class CardScores:
         shown = len(header) if has_remarks else len(header) - 1
         yield Table(header[:shown], [_cells(row)[:shown] for row in self.rows])
         yield Text(
-            "Where there are seeds, the value is their mean and the range goes from the lowest "
+            "Of several seeds the value is their mean, and the range goes from the lowest "
             "to the highest of them. Elsewhere the range holds the score with 95 % confidence, by "
             "a bootstrap over texts."
         )
@@ -108,7 +108,8 @@ def _of_suite(told: dict[str, Any], folder: Path) -> tuple[list[CardScore], list
             for part, by_seed in task["scores"].items():
                 values = [float(scores[metric]) for scores in by_seed if metric in scores]
                 if values:  # not every set has a test part
-                    found = Estimate(metric, fmean(values), min(values), max(values))
+                    ends = (min(values), max(values)) if len(values) > 1 else (None, None)
+                    found = Estimate(metric, fmean(values), *ends)
                     examples = task["examples"].get(part)
                     remark = "; ".join(task.get("remarks", ()))
                     of = f"{name}, {part}"
