@@ -12,6 +12,7 @@ import torch
 
 from bertworks.core.artifact import MANIFEST, read_manifest
 from bertworks.core.settings import as_json
+from bertworks.core.shipped import shipped_models
 from bertworks.data.examples import TextExample
 from bertworks.serving.model_folder import open_model
 from bertworks.serving.predictor import load
@@ -24,7 +25,10 @@ Words = Callable[..., list[Any]]
 Rows = Callable[..., list[dict[str, str]]]
 Write = Callable[[Path, list[Any]], Path]
 Contents = Callable[[Path], dict[str, bytes]]
-NOT_FETCHED = "names are not fetched: give a folder on this disk"
+NOT_FETCHED = (
+    "names are not fetched: give a folder on this disk, or a model that comes with bertworks: "
+    f"{', '.join(shipped_models())}"
+)
 MODEL = ("model.safetensors", "config.json", "bertworks.json", "log.jsonl")
 
 
