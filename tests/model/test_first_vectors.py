@@ -51,6 +51,7 @@ def test_pieces_that_never_came_begin_together_opposite_to_all_others() -> None:
     assert torch.allclose(table[0], table[4], atol=1e-6)
     others = torch.cat([table[1:4], table[5:]])
     near = torch.nn.functional.cosine_similarity(table[:1], others)
+    assert float(near.mean()) < 0
     assert float(near.max()) < 0.9
     middle = others.mean(0)
     assert float(torch.nn.functional.cosine_similarity(table[0], middle, dim=0)) < -0.5

@@ -40,7 +40,7 @@ STANDARD_ERROR = 2  # the file, not whatever stands in sys.stderr
 SHIPPED = "bertworks-en-mini"  # small enough for minutes on a laptop
 # A model that is given may be large: it learns from few pairs, once.
 FEW = 1200
-# Two vectors, for which few pairs are enough; who reads two texts together needs more.
+# Two vectors: read together, so few pairs taught the small encoder nothing.
 SHORTLY = ("--task", "embed", "--epochs", "2", "--batch-size", "16", "--lr", "2e-4")
 
 

@@ -295,8 +295,8 @@ class ObjectiveSettings:
     that learn neither next_sentence nor sentence_order, which make pairs of all texts."""
     repeat_share: ClosedShare = 0.0
     """Share of the texts that are shown as two parts which are the same, up to half of a text, each
-    with other pieces hidden: a network learns early to look for what matches, which tasks of
-    pairs need. Held-out texts are never repeated. For the same runs as --split-share."""
+    with other pieces hidden, so that what is hidden in one can mostly be found in the other.
+    Held-out texts are never repeated. For the same runs as --split-share."""
     generator_size: OpenShare = 0.25
     """Width of the generator of replaced_token, as a share of the network's."""
     shared_table: Literal["both", "generator"] = "both"
